@@ -1,0 +1,32 @@
+"""The errors of this package, each one sentence that names field, value, rule and remedy."""
+
+from __future__ import annotations
+
+
+class LayoutError(ValueError):
+    """A parallel layout or group that cannot exist: sizes, world size, membership."""
+
+
+class ShardingError(ValueError):
+    """A model dimension that cannot be cut as the layout asks."""
+
+
+def divisors(value: int) -> list[int]:
+    """All positive divisors of ``value`` in ascending order."""
+    return [candidate for candidate in range(1, value + 1) if value % candidate == 0]
+
+
+def shard_size(field: str, value: int, parts: int, *, degree: str = "tp") -> int:
+    """Size of one of ``parts`` equal shards of ``value``.
+
+    ``field`` names the dimension (``"num_attention_heads"``) and ``degree`` the parallel degree
+    (``"tp"``) in the message of the :class:`ShardingError` raised when ``parts`` does not divide it.
+    """
+    if value < 1:
+        raise ShardingError(f"{field}={value} must be at least 1.")
+    if value % parts:
+        choices = ", ".join(str(d) for d in divisors(value) if d <= 64)
+        raise ShardingError(
+            f"{field}={value} must be divisible by {degree}={parts}: choose {degree} from {choices}."
+        )
+    return value // parts

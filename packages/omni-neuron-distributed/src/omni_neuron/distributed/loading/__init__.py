@@ -1,0 +1,1 @@
+"""Weights from safetensors folders, each rank reading only its own bytes."""

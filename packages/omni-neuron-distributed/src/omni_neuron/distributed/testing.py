@@ -1,0 +1,186 @@
+"""Real gloo ranks for tests: one function call per rank, one result per rank.
+
+The processes fork from a server that has imported torch once, so a run costs milliseconds and not the
+import. Nothing in a rank outlives the call.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import multiprocessing
+import os
+import pickle
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+_GRACE_S = 3.0  # for the other ranks to report, once one has failed
+
+
+class RankError(RuntimeError):
+    """A rank died without a word, or raised what cannot cross a process boundary."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A function and its arguments for a process that may not know the function's module."""
+
+    module_name: str
+    module_file: str
+    payload: bytes
+
+
+def run_ranks(world_size: int, fn: Callable[..., Any], *args: Any, timeout_s: float = 60.0) -> list[Any]:
+    """Call ``fn(rank, *args)`` in ``world_size`` gloo processes and return the results by rank.
+
+    ``fn`` is a top-level function (of a test module too); arguments and results must pickle.
+    The default process group is initialised, torch uses one thread per rank, and the caller's
+    environment variables hold in the ranks.
+
+    Raises:
+        TimeoutError: some ranks were still running after ``timeout_s`` seconds.
+        Exception: what the first failing rank raised; notes carry the traceback of every failed rank.
+        RankError: a rank died without raising.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    module = sys.modules[fn.__module__]
+    call = _Call(fn.__module__, str(module.__file__), pickle.dumps((fn, args)))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    with tempfile.TemporaryDirectory(prefix="run_ranks_") as folder:
+        store = str(Path(folder) / "store")
+        processes, pipes = [], []
+        try:
+            for rank in range(world_size):
+                receiver, sender = context.Pipe(duplex=False)
+                process = context.Process(
+                    target=_run_rank,
+                    args=(sender, rank, world_size, store, environment, timeout_s, call),
+                    name=f"rank {rank}",
+                    daemon=True,
+                )
+                process.start()
+                sender.close()
+                processes.append(process)
+                pipes.append(receiver)
+            outcomes = _collect(pipes, timeout_s)
+            if all(outcome.ok for outcome in outcomes.values()) and len(outcomes) == world_size:
+                for process in processes:
+                    process.join(_GRACE_S)
+        finally:
+            for process in processes:
+                if process.is_alive():
+                    process.kill()
+                process.join()
+            for pipe in pipes:
+                pipe.close()
+        exit_codes = [process.exitcode for process in processes]
+    return _results(outcomes, world_size, exit_codes, timeout_s)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    ok: bool
+    value: Any = None
+    trace: str = ""
+    died: bool = False
+
+
+def _collect(pipes: list[Connection], timeout_s: float) -> dict[int, _Outcome]:
+    """Outcomes by rank in order of arrival, until all came, the time is up, or a failure's grace ended."""
+    outcomes: dict[int, _Outcome] = {}
+    deadline = time.monotonic() + timeout_s
+    open_pipes = {pipe: rank for rank, pipe in enumerate(pipes)}
+    while open_pipes and (left := deadline - time.monotonic()) > 0:
+        for ready in wait(list(open_pipes), left):
+            assert isinstance(ready, Connection)
+            rank = open_pipes.pop(ready)
+            try:
+                outcomes[rank] = pickle.loads(ready.recv_bytes())
+            except EOFError:
+                outcomes[rank] = _Outcome(ok=False, died=True)
+            if not outcomes[rank].ok:
+                deadline = min(deadline, time.monotonic() + _GRACE_S)
+    return outcomes
+
+
+def _results(
+    outcomes: dict[int, _Outcome], world_size: int, exit_codes: list[int | None], timeout_s: float
+) -> list[Any]:
+    failures = {rank: outcome for rank, outcome in outcomes.items() if not outcome.ok}
+    if failures:
+        raised = [outcome.value for outcome in failures.values() if outcome.value is not None]
+        error = raised[0] if raised else RankError(f"of {world_size} ranks {sorted(failures)} failed")
+        for rank, outcome in failures.items():
+            story = f"died with exit code {exit_codes[rank]}" if outcome.died else outcome.trace
+            error.add_note(f"rank {rank}: {story}")
+        raise error
+    late = [rank for rank in range(world_size) if rank not in outcomes]
+    if late:
+        raise TimeoutError(f"ranks {late} of {world_size} did not finish within {timeout_s} s")
+    return [outcomes[rank].value for rank in range(world_size)]
+
+
+def _run_rank(
+    sender: Connection,
+    rank: int,
+    world_size: int,
+    store: str,
+    environment: dict[str, str],
+    timeout_s: float,
+    call: _Call,
+) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    torch.set_num_threads(1)
+    try:
+        dist.init_process_group(
+            "gloo",
+            init_method=f"file://{store}",
+            rank=rank,
+            world_size=world_size,
+            timeout=datetime.timedelta(seconds=timeout_s),
+        )
+        _ensure_module(call)
+        fn, args = pickle.loads(call.payload)
+        message = pickle.dumps(_Outcome(ok=True, value=fn(rank, *args)))
+    except BaseException as error:
+        trace = traceback.format_exc()
+        try:
+            message = pickle.dumps(_Outcome(ok=False, value=error, trace=trace))
+            pickle.loads(message)
+        except Exception:
+            message = pickle.dumps(_Outcome(ok=False, trace=trace))
+        sender.send_bytes(message)
+        os._exit(1)
+    sender.send_bytes(message)
+    # A rank that leaves early would cut its peers' connections in mid-collective.
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _ensure_module(call: _Call) -> None:
+    """Make the function's module importable by its name, as pytest's importlib mode does in the parent."""
+    if call.module_name in sys.modules:
+        return
+    try:
+        if importlib.util.find_spec(call.module_name) is not None:
+            return
+    except ModuleNotFoundError:
+        pass
+    spec = importlib.util.spec_from_file_location(call.module_name, call.module_file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[call.module_name] = module
+    spec.loader.exec_module(module)
