@@ -1,0 +1,77 @@
+"""No Neuron stack: the host's memory, groups in a dictionary, nothing compiled."""
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+import torch
+
+from omni_neuron.runtime import envs
+from omni_neuron.runtime.adapter.base import Function, ReplicaGroups, frozen_groups
+from omni_neuron.runtime.errors import SetupError
+from omni_neuron.runtime.host_memory import host_memory_bytes
+
+NKI_RUNTIME_GROUP = "omni_neuron.nki_runtime"
+
+
+class CpuAdapter:
+    """The variant of CPU mode, and of a process that uses no device at all."""
+
+    name = "cpu"
+
+    def __init__(self) -> None:
+        self._groups: dict[str, ReplicaGroups] = {}
+
+    def platform_target(self) -> str:
+        return envs.platform_target_override() or "cpu"
+
+    def hbm_bytes(self) -> int:
+        return host_memory_bytes()
+
+    def device_count(self) -> int:
+        return 0
+
+    def synchronize(self) -> None:
+        """The CPU computes in order: there is nothing to wait for."""
+
+    def register_replica_groups(self, name: str, groups: Sequence[Sequence[int]]) -> None:
+        self._groups[name] = frozen_groups(groups)
+
+    def replica_groups(self, name: str) -> ReplicaGroups:
+        return self._groups[name]
+
+    def nki_op(
+        self, name: str, fn: Function | None = None, mutates_args: str | Iterable[str] = ()
+    ) -> Function:
+        def define(function: Function) -> Function:
+            operator = torch.library.custom_op(name, function, mutates_args=mutates_args)
+            operator.register_fake(function)
+            return operator
+
+        return define if fn is None else define(fn)
+
+    def wrap_nki(self, kernel: Function) -> Any:
+        """Hand the kernel to the interpreter that an installed package offers under `omni_neuron.nki_runtime`.
+
+        The entry point names a function with the signature of this one.
+        """
+        if not envs.nki_simulator():
+            raise SetupError(
+                f"A kernel runs on the CPU only in an interpreter: set {envs.nki_simulator.name}=1."
+            )
+        offers = entry_points(group=NKI_RUNTIME_GROUP)
+        if not offers:
+            raise SetupError(
+                f"{envs.nki_simulator.name}=1 needs an interpreter of NKI, and no installed package offers one "
+                f"under the entry point group {NKI_RUNTIME_GROUP}: unset the variable to use the torch form."
+            )
+        return next(iter(offers)).load()(kernel)
+
+    def compile_backend(self) -> str | None:
+        return None
+
+    def process_group_backend(self) -> str:
+        return "gloo"
+
+    def restore_gelu(self) -> None:
+        """No wheel that wraps it is in this process."""

@@ -1,0 +1,22 @@
+"""Look-ups of private members of the Neuron wheels that say which build lacks them."""
+
+from importlib import import_module
+from typing import Any
+
+from omni_neuron.runtime.errors import SetupError
+from omni_neuron.runtime.wheels import installed_version
+
+
+def wheel_member(wheel: str, module: str, member: str, remedy: str) -> Any:
+    """`module.member` of an installed wheel.
+
+    Raises SetupError with the wheel's version, the missing name and the remedy; a wheel whose import fails
+    inside is reported with its own message and not as a missing name.
+    """
+    try:
+        return getattr(import_module(module), member)
+    except (ImportError, AttributeError) as error:
+        version = installed_version(wheel) or "(not installed)"
+        raise SetupError(
+            f"{wheel} {version} does not provide {module}.{member} ({error}): {remedy}."
+        ) from error
