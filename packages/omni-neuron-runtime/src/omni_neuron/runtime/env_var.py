@@ -39,7 +39,7 @@ class EnvVar(Generic[T]):
     meaning: str
 
     def __call__(self) -> T:
-        """Return the parsed value, or the default when unset; a value that breaks the rule is an InputError."""
+        """The parsed value, or the default when unset; InputError for a value that breaks the rule."""
         text = os.environ.get(self.name, "")
         if not text:
             return self.default

@@ -65,7 +65,7 @@ rt_root_comm_id = EnvVar[str | None](
     "NEURON_RT_ROOT_COMM_ID",
     None,
     TEXT,
-    "host:port where the collectives meet; removed before Lite is imported, because a stale one can deadlock.",
+    "host:port where the collectives meet; removed before Lite is imported, as a stale one can deadlock.",
 )
 library_path = EnvVar[str | None](
     "NEURON_LIBRARY_PATH", None, TEXT, "Runtime library of another stack; removed before Lite is imported."

@@ -77,15 +77,16 @@ def command_mode(device_folder: Path = DEVICE_FOLDER, path: SearchPath = None) -
     if envs.cpu_compile():
         raise SetupError(f"{envs.cpu_compile.name}=1 only compiles: unset it to generate.")
     if envs.cpu_mode.is_set():
+        name = envs.cpu_mode.name
         raise SetupError(
-            f"No Neuron device is visible and {envs.cpu_mode.name}=0 forbids the CPU: set it to 1 or unset it."
+            f"No Neuron device is visible and {name}=0 forbids the CPU: unset it or set it to 1."
         )
     wheels = real_wheels(path)
     if wheels:
         names = ", ".join(f"{wheel.name} {wheel.version}" for wheel in wheels)
         raise SetupError(
-            f"Neuron packages are installed ({names}) but {device_folder} holds no Neuron device: load the driver "
-            f"or pass the devices to the container, or set {envs.cpu_mode.name}=1 to run on the CPU."
+            f"Neuron packages are installed ({names}) but {device_folder} holds no Neuron device: load the "
+            f"driver or pass the devices to the container, or set {envs.cpu_mode.name}=1 to run on the CPU."
         )
     return Mode(
         ModeKind.CPU, f"There is no Neuron device node in {device_folder} and no Neuron package is installed."
@@ -95,8 +96,8 @@ def command_mode(device_folder: Path = DEVICE_FOLDER, path: SearchPath = None) -
 def enter_command_mode(device_folder: Path = DEVICE_FOLDER, path: SearchPath = None) -> str | None:
     """Settle the mode of a command, before vllm is imported.
 
-    Sets `VLLM_NEURON_CPU_MODE=1` for this process and its children where `command_mode` chose the CPU by itself,
-    and returns the one line that tells the user so; None when there was nothing to decide.
+    Sets `VLLM_NEURON_CPU_MODE=1` for this process and its children where `command_mode` chose the CPU by
+    itself, and returns the one line that tells the user so; None when there was nothing to decide.
     """
     mode = command_mode(device_folder, path)
     if not mode.is_cpu or envs.cpu_mode():

@@ -8,7 +8,7 @@ Function = Callable[..., Any]
 
 
 class NeuronAdapter(Protocol):
-    """One variant of the Neuron stack. All the members that compile or launch belong to the calling process."""
+    """One variant of the Neuron stack, as the calling process uses it."""
 
     @property
     def name(self) -> str:

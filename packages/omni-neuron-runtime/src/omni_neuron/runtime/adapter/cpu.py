@@ -51,7 +51,7 @@ class CpuAdapter:
         return define if fn is None else define(fn)
 
     def wrap_nki(self, kernel: Function) -> Any:
-        """Hand the kernel to the interpreter that an installed package offers under `omni_neuron.nki_runtime`.
+        """Hand the kernel to the interpreter offered under the entry point group `omni_neuron.nki_runtime`.
 
         The entry point names a function with the signature of this one.
         """
@@ -62,8 +62,8 @@ class CpuAdapter:
         offers = entry_points(group=NKI_RUNTIME_GROUP)
         if not offers:
             raise SetupError(
-                f"{envs.nki_simulator.name}=1 needs an interpreter of NKI, and no installed package offers one "
-                f"under the entry point group {NKI_RUNTIME_GROUP}: unset the variable to use the torch form."
+                f"{envs.nki_simulator.name}=1 needs an interpreter of NKI, and no installed package offers "
+                f"one as {NKI_RUNTIME_GROUP}: unset the variable to use the torch form of the kernel."
             )
         return next(iter(offers)).load()(kernel)
 

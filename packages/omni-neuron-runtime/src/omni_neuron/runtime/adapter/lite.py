@@ -13,7 +13,7 @@ from omni_neuron.runtime import targets
 from omni_neuron.runtime.adapter.base import Function, ReplicaGroups, frozen_groups
 from omni_neuron.runtime.adapter.wheel_member import wheel_member
 from omni_neuron.runtime.errors import SetupError
-from omni_neuron.runtime.lite_build import LITE_WHEEL, REMEDY, lite_problem
+from omni_neuron.runtime.lite_build import LITE_WHEEL, lite_problem, lite_remedy
 
 PACKAGE = "libtorch_neuronx_lite"
 
@@ -26,7 +26,7 @@ class LiteAdapter:
     def __init__(self) -> None:
         problem = lite_problem()
         if problem:
-            raise SetupError(f"{problem.removesuffix('.')}: {REMEDY}.")
+            raise SetupError(f"{problem}: {lite_remedy()}.")
 
     def platform_target(self) -> str:
         return str(_member("compile.platform", "get_platform_target")())
@@ -75,4 +75,4 @@ class LiteAdapter:
 
 
 def _member(module: str, member: str) -> Any:
-    return wheel_member(LITE_WHEEL, f"{PACKAGE}.{module}", member, REMEDY)
+    return wheel_member(LITE_WHEEL, f"{PACKAGE}.{module}", member, lite_remedy())

@@ -11,7 +11,7 @@ from omni_neuron.runtime.adapter.lite import LiteAdapter
 from omni_neuron.runtime.adapter.torch_neuron import TorchNeuronAdapter
 from omni_neuron.runtime.devices import DEVICE_FOLDER
 from omni_neuron.runtime.errors import SetupError
-from omni_neuron.runtime.lite_build import LITE_WHEEL, REMEDY
+from omni_neuron.runtime.lite_build import LITE_WHEEL, lite_remedy
 from omni_neuron.runtime.mode import detect_mode
 from omni_neuron.runtime.wheels import SearchPath, inspect_wheel
 
@@ -25,8 +25,9 @@ _VARIANTS: dict[str, Callable[[], NeuronAdapter]] = {
 def get_adapter(device_folder: Path = DEVICE_FOLDER) -> NeuronAdapter:
     """The adapter of this process: one object per variant, so that registered groups are found again.
 
-    In hardware mode Lite before TorchNeuron, unless `VLLM_NEURON_LIBTORCH_NEURONX_LITE` decides; in every other
-    mode the CPU variant. Raises SetupError when the wheel that is needed is absent, a placeholder or the wrong build.
+    In hardware mode Lite before TorchNeuron, unless `VLLM_NEURON_LIBTORCH_NEURONX_LITE` decides; in every
+    other mode the CPU variant. Raises SetupError when the wheel that is needed is absent, a placeholder or a
+    wrong build.
     """
     return _instance(choose_variant(device_folder))
 
@@ -45,7 +46,7 @@ def choose_variant(device_folder: Path = DEVICE_FOLDER, path: SearchPath = None)
     asked = f" and {envs.libtorch_neuronx_lite.name}={int(wanted)}" if wanted is not None else ""
     raise SetupError(
         f"A Neuron device is present{asked}, but {LITE_WHEEL} is {lite.state.value} and torch-neuronx is "
-        f"{torch_neuron.state.value}: {REMEDY}."
+        f"{torch_neuron.state.value}: {lite_remedy(path)}."
     )
 
 

@@ -1,6 +1,7 @@
-"""TorchNeuron, the native torch backend: torch-neuronx 2.13.3 or newer. (An older torch-neuronx is the XLA one.)
+"""TorchNeuron, the native torch backend: torch-neuronx 2.13.3 or newer. (An older one is for XLA.)
 
-Devices are counted and waited for through `torch.accelerator`, which asks the backend that the wheel registers.
+Devices are counted and waited for through `torch.accelerator`, which asks the backend that the wheel
+registers.
 """
 
 from collections.abc import Iterable, Sequence
