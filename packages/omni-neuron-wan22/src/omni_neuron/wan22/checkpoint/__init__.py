@@ -1,0 +1,1 @@
+"""Checkpoints in the diffusers folder layout: reading, and building tiny ones."""

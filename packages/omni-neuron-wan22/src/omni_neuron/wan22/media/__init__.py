@@ -1,0 +1,1 @@
+"""Videos and pictures on disk."""
