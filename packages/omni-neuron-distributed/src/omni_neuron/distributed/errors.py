@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 
-class LayoutError(ValueError):
+from omni_neuron.runtime.errors import InputError
+
+
+class LayoutError(InputError):
     """A parallel layout or group that cannot exist: sizes, world size, membership."""
 
 
-class ShardingError(ValueError):
+class ShardingError(InputError):
     """A model dimension that cannot be cut as the layout asks."""
+
+
+class CheckpointError(InputError):
+    """A checkpoint that cannot be read, or that does not fit its model.
+
+    ``missing``, ``extra`` and ``misfit`` are the complete lists behind the message; all are empty when a
+    file could not be read.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        missing: Sequence[str] = (),
+        extra: Sequence[str] = (),
+        misfit: Sequence[str] = (),
+    ) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+        self.extra = tuple(extra)
+        self.misfit = tuple(misfit)
 
 
 def divisors(value: int) -> list[int]:

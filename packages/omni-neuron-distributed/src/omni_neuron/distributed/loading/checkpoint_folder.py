@@ -1,0 +1,124 @@
+"""The safetensors files of one diffusers or transformers component folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from safetensors import SafetensorError, safe_open
+
+from omni_neuron.distributed.errors import CheckpointError
+from omni_neuron.distributed.loading.weight_loaders import TensorSlice
+
+FILE_NAMES = ("diffusion_pytorch_model.safetensors", "model.safetensors")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Open files; tensors are read only where they are sliced."""
+
+    folder: Path
+    _handles: dict[str, Any]
+
+    @property
+    def keys(self) -> set[str]:
+        """Every tensor in the folder's files."""
+        return set(self._handles)
+
+    def tensor(self, key: str) -> TensorSlice:
+        """The tensor under ``key``, unread; KeyError when there is none."""
+        return cast(TensorSlice, self._handles[key].get_slice(key))
+
+
+@contextmanager
+def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
+    """Open the checkpoint of a component folder, through its index file where it has one.
+
+    Raises:
+        CheckpointError: no checkpoint, an unreadable or truncated file, an absent shard, or an index that
+            disagrees with its shards.
+    """
+    files, weight_map = _files(folder)
+    with ExitStack() as stack:
+        owners: dict[str, str] = {}
+        handles: dict[str, Any] = {}
+        stray: list[str] = []
+        for file in files:
+            handle = stack.enter_context(_open(file))
+            for key in handle.keys():  # noqa: SIM118 (the handle is no mapping)
+                if weight_map is not None and weight_map.get(key) != file.name:
+                    stray.append(f"{key} in {file.name}")
+                    continue
+                owners[key] = file.name
+                handles[key] = handle
+        absent = [f"{key} in {name}" for key, name in (weight_map or {}).items() if key not in owners]
+        if stray or absent:
+            raise CheckpointError(
+                f"The index of checkpoint {folder} must match its files, but "
+                f"{_list('it names absent tensors', absent)}{'; ' if stray and absent else ''}"
+                f"{_list('it does not name', stray)}: fetch the checkpoint again.",
+                missing=absent,
+                extra=stray,
+            )
+        yield Checkpoint(folder, handles)
+
+
+def _list(title: str, items: list[str]) -> str:
+    return f"{title} {', '.join(sorted(items))}" if items else ""
+
+
+def _files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
+    """The files to open, and the index's map from key to file name where there is one."""
+    for name in FILE_NAMES:
+        index = folder / f"{name}.index.json"
+        if index.is_file():
+            weight_map = _read_index(index)
+            files = [folder / shard for shard in sorted(set(weight_map.values()))]
+            lacking = [file.name for file in files if not file.is_file()]
+            if lacking:
+                raise CheckpointError(
+                    f"Checkpoint {folder} lacks {', '.join(lacking)}, which {index.name} names: "
+                    "fetch the checkpoint again."
+                )
+            return files, weight_map
+        if (folder / name).is_file():
+            return [folder / name], None
+    found = sorted(file.name for file in folder.glob("*")) if folder.is_dir() else []
+    raise CheckpointError(
+        f"Checkpoint folder {folder} must hold {' or '.join(FILE_NAMES)} or its .index.json, "
+        f"but holds {', '.join(found) if found else 'nothing'}: pass the folder of one component."
+    )
+
+
+def _read_index(index: Path) -> dict[str, str]:
+    try:
+        weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        valid = all(
+            isinstance(key, str) and isinstance(name, str) and Path(name).name == name
+            for key, name in weight_map.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(
+            f"Checkpoint index {index} must be JSON with a weight_map, but {error!r}: "
+            "fetch the checkpoint again."
+        ) from error
+    if not valid or not weight_map:
+        raise CheckpointError(
+            f"Checkpoint index {index} must map tensor names to file names of its own folder: "
+            "fetch the checkpoint again."
+        )
+    return cast(dict[str, str], weight_map)
+
+
+def _open(file: Path) -> Any:
+    try:
+        return safe_open(str(file), framework="pt")
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"Checkpoint file {file} is truncated or not readable as safetensors ({error}): "
+            "fetch the checkpoint again."
+        ) from error
