@@ -1,0 +1,75 @@
+"""Entry of the `omni-neuron` command."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from rich_argparse import RichHelpFormatter
+
+from omni_neuron.cli import envs
+from omni_neuron.cli.failure import report
+from omni_neuron.cli.verbs import installed_verbs, load, summary
+
+PROGRAM = "omni-neuron"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return the exit status; `--help`, `--version` and usage errors leave by SystemExit."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    verb = called_verb(arguments)
+    debug = "--debug" in arguments
+    try:
+        debug = debug or envs.debug()
+        return _list_verbs(arguments) if verb is None else _run(verb, arguments)
+    except (Exception, KeyboardInterrupt) as error:
+        return report(error, PROGRAM if verb is None else f"{PROGRAM} {verb}", debug=debug)
+
+
+def called_verb(arguments: Sequence[str]) -> str | None:
+    """The first word that is not an option; None when there is none, or help was asked for before it."""
+    for argument in arguments:
+        if argument in ("-h", "--help"):
+            return None
+        if not argument.startswith("-"):
+            return argument
+    return None
+
+
+def _run(verb: str, arguments: Sequence[str]) -> int:
+    module = load(verb, installed_verbs())
+    parser, subparsers = _parser()
+    # An abbreviation would escape the search for --debug that errors depend on.
+    verb_parser = subparsers.add_parser(
+        verb, description=module.SUMMARY, formatter_class=RichHelpFormatter, allow_abbrev=False
+    )
+    _add_debug(verb_parser)
+    module.add_arguments(verb_parser)
+    return module.run(parser.parse_args(arguments))
+
+
+def _list_verbs(arguments: Sequence[str]) -> int:
+    parser, subparsers = _parser()
+    for name, point in installed_verbs().items():
+        subparsers.add_parser(name, help=summary(point))
+    parser.parse_args(arguments)
+    parser.error("a verb is required")
+
+
+def _parser() -> tuple[argparse.ArgumentParser, "argparse._SubParsersAction[argparse.ArgumentParser]"]:
+    """What may stand before the verb, and the place for verbs."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="AWS Neuron backend of vLLM-Omni's diffusion engine.",
+        formatter_class=RichHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {version(PROGRAM)}")
+    _add_debug(parser)
+    return parser, parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+
+
+def _add_debug(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+    )
