@@ -140,8 +140,9 @@ def test_another_solver_is_refused(scheduler_class, name, value):
 
 @pytest.mark.parametrize(
     ("arguments", "field"),
-    [({"num_inference_steps": 0}, "num_inference_steps"), ({}, "num_inference_steps")]
-    + [
+    [
+        ({"num_inference_steps": 0}, "num_inference_steps"),
+        ({}, "num_inference_steps"),
         ({"num_inference_steps": 4, "shift": -1}, "flow_shift"),
         ({"num_inference_steps": 4, "mu": 1.0}, "mu"),
     ],
