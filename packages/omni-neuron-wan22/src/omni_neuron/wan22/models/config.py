@@ -1,0 +1,128 @@
+"""Configuration of the Wan diffusion transformer, as diffusers writes it to ``transformer/config.json``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from omni_neuron.runtime.errors import InputError
+
+
+@dataclass(frozen=True)
+class WanConfig:
+    """Geometry of the transformer; names and defaults are those of diffusers' ``WanTransformer3DModel``.
+
+    ``in_channels`` counts latent and condition channels (16 for text-to-video, 36 for image-to-video,
+    48 for the 5B model). ``image_dim`` and ``added_kv_proj_dim`` switch on the CLIP image branch of
+    Wan2.1, ``pos_embed_seq_len`` its first-and-last-frame form. ``patch_size`` and ``rope_max_seq_len``
+    count latent positions per axis, in the order time, height, width.
+
+    Raises:
+        InputError: a field is out of range, contradicts another one, or needs a part that Wan never had.
+    """
+
+    patch_size: tuple[int, int, int] = (1, 2, 2)
+    num_attention_heads: int = 40
+    attention_head_dim: int = 128
+    in_channels: int = 16
+    out_channels: int = 16
+    text_dim: int = 4096
+    freq_dim: int = 256
+    ffn_dim: int = 13824
+    num_layers: int = 40
+    cross_attn_norm: bool = True
+    qk_norm: str = "rms_norm_across_heads"
+    eps: float = 1e-6
+    image_dim: int | None = None
+    added_kv_proj_dim: int | None = None
+    rope_max_seq_len: int = 1024
+    pos_embed_seq_len: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.qk_norm != "rms_norm_across_heads":
+            raise InputError(
+                f"transformer config qk_norm={self.qk_norm!r} must be 'rms_norm_across_heads', "
+                "the only one that Wan models use; correct the file."
+            )
+        if len(self.patch_size) != 3:
+            raise InputError(
+                f"transformer config patch_size={list(self.patch_size)} must have three entries; "
+                "correct the file."
+            )
+        for name, value in (
+            *vars(self).items(),
+            *((f"patch_size[{i}]", p) for i, p in enumerate(self.patch_size)),
+        ):
+            if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
+                raise InputError(f"transformer config {name}={value} must be above 0; correct the file.")
+        for name in ("attention_head_dim", "freq_dim"):
+            if getattr(self, name) % 2:
+                raise InputError(
+                    f"transformer config {name}={getattr(self, name)} must be even, its entries are used in "
+                    "pairs; correct the file."
+                )
+        if self.attention_head_dim < 6:
+            raise InputError(
+                f"transformer config attention_head_dim={self.attention_head_dim} must be at least 6, "
+                "one rotated pair per axis; correct the file."
+            )
+        if self.pos_embed_seq_len is not None and self.image_dim is None:
+            raise InputError(
+                f"transformer config pos_embed_seq_len={self.pos_embed_seq_len} needs image_dim; "
+                "correct the file."
+            )
+        if (self.image_dim is None) != (self.added_kv_proj_dim is None):
+            raise InputError(
+                f"transformer config image_dim={self.image_dim} and added_kv_proj_dim="
+                f"{self.added_kv_proj_dim} must be given together; correct the file."
+            )
+        if self.added_kv_proj_dim not in (None, self.inner_dim):
+            raise InputError(
+                f"transformer config added_kv_proj_dim={self.added_kv_proj_dim} must equal the inner "
+                f"dimension {self.inner_dim}, to which image tokens are embedded; correct the file."
+            )
+
+    @property
+    def inner_dim(self) -> int:
+        """Width d of the token stream."""
+        return self.num_attention_heads * self.attention_head_dim
+
+    @property
+    def patch_volume(self) -> int:
+        """Latent positions in one token."""
+        return math.prod(self.patch_size)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> WanConfig:
+        """Build from the content of a ``config.json``.
+
+        Keys that begin with ``_`` are bookkeeping. ``out_channels`` and ``qk_norm`` may be null: the
+        first then equals ``in_channels``, the second has its one value.
+
+        Raises:
+            InputError: a key is unknown, or the fields contradict each other.
+        """
+        known = {field.name for field in fields(cls)}
+        unknown = sorted(key for key in values if key not in known and not key.startswith("_"))
+        if unknown:
+            raise InputError(
+                f"transformer config has unknown keys {unknown}; use a checkpoint whose keys are among "
+                f"{sorted(known)}."
+            )
+        chosen = {key: values[key] for key in known & values.keys()}
+        if "patch_size" in chosen:
+            chosen["patch_size"] = tuple(chosen["patch_size"])
+        if "out_channels" in chosen and chosen["out_channels"] is None:
+            chosen["out_channels"] = chosen.get("in_channels", cls.in_channels)
+        if "qk_norm" in chosen and chosen["qk_norm"] is None:
+            del chosen["qk_norm"]
+        return cls(**chosen)
+
+    @classmethod
+    def from_json_file(cls, path: str | Path) -> WanConfig:
+        """Read ``transformer/config.json``."""
+        return cls.from_dict(json.loads(Path(path).read_text()))
