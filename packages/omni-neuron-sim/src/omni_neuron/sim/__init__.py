@@ -1,1 +1,1 @@
-
+"""A Neuron machine made of CPU. So far: the numbers of the machine."""
