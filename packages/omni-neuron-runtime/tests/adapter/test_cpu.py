@@ -1,0 +1,77 @@
+from typing import Any
+
+import pytest
+import torch
+
+from omni_neuron.runtime.adapter.cpu import CpuAdapter
+from omni_neuron.runtime.errors import SetupError
+from omni_neuron.runtime.host_memory import host_memory_bytes
+
+
+def test_groups_are_found_by_name() -> None:
+    adapter = CpuAdapter()
+    adapter.register_replica_groups("tp", [[0, 1], [3, 2]])
+    assert adapter.replica_groups("tp") == ((0, 1), (3, 2))
+    adapter.register_replica_groups("tp", [[0], [1]])
+    assert adapter.replica_groups("tp") == ((0,), (1,))
+    with pytest.raises(KeyError):
+        adapter.replica_groups("cp")
+
+
+def test_the_machine_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = CpuAdapter()
+    gelu = torch.nn.functional.gelu
+    adapter.synchronize()
+    adapter.restore_gelu()
+    assert torch.nn.functional.gelu is gelu
+    assert adapter.hbm_bytes() == host_memory_bytes()
+    assert adapter.device_count() == 0
+    assert adapter.compile_backend() is None
+    assert adapter.process_group_backend() == "gloo"
+    assert adapter.platform_target() == "cpu"
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn2")
+    assert adapter.platform_target() == "trn2"
+
+
+def test_an_operator_runs_and_traces() -> None:
+    def double_it(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    operator = CpuAdapter().nki_op("omni_neuron_test::double_it", double_it)
+    x = torch.arange(3.0)
+    assert torch.equal(operator(x), x * 2)
+    compiled = torch.compile(lambda y: operator(y) + 1, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x), x * 2 + 1)
+
+
+def test_an_operator_can_be_made_by_a_decorator() -> None:
+    @CpuAdapter().nki_op("omni_neuron_test::fill_with_one", mutates_args=("x",))
+    def fill_with_one(x: torch.Tensor) -> None:
+        x.fill_(1)
+
+    x = torch.zeros(2)
+    fill_with_one(x)
+    assert torch.equal(x, torch.ones(2))
+
+
+def test_a_kernel_needs_the_switch_and_an_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter = CpuAdapter()
+    with pytest.raises(SetupError, match="set NKI_SIMULATOR=1"):
+        adapter.wrap_nki(lambda: None)
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+    monkeypatch.setattr("omni_neuron.runtime.adapter.cpu.NKI_RUNTIME_GROUP", "omni_neuron.no_such_group")
+    with pytest.raises(SetupError, match="no installed package offers"):
+        adapter.wrap_nki(lambda: None)
+
+
+def test_an_installed_interpreter_gets_the_kernel(importable: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    importable.add(
+        "some-interpreter",
+        "1.0",
+        {"some_interpreter.py": "def wrap_nki(kernel):\n    return {2: lambda x: kernel(x)}\n"},
+    )
+    info = importable.folder / "some_interpreter-1.0.dist-info"
+    (info / "entry_points.txt").write_text("[omni_neuron.test_runtime]\nx = some_interpreter:wrap_nki\n")
+    monkeypatch.setattr("omni_neuron.runtime.adapter.cpu.NKI_RUNTIME_GROUP", "omni_neuron.test_runtime")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+    assert CpuAdapter().wrap_nki(lambda x: x + 1)[2](4) == 5
