@@ -1,0 +1,116 @@
+import subprocess
+import sys
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+
+from omni_neuron.cli.main import called_verb, main
+
+HEAVY = "torch vllm vllm_omni diffusers transformers numpy"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "verb"),
+    [
+        ([], None),
+        (["doctor"], "doctor"),
+        (["--debug", "doctor", "--json"], "doctor"),
+        (["doctor", "--help"], "doctor"),
+        (["--help", "doctor"], None),
+        (["--version"], None),
+    ],
+)
+def test_the_verb_is_the_first_word(arguments: list[str], verb: str | None) -> None:
+    assert called_verb(arguments) == verb
+
+
+def test_a_verb_gets_its_arguments_and_gives_the_status(
+    add_verb: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb("zoom", "def run(args):\n    print(args.number)\n    return 7")
+    assert main(["zoom", "--number", "5"]) == 7
+    assert capsys.readouterr().out == "5\n"
+
+
+def test_only_the_called_verb_is_imported(add_verb: Any) -> None:
+    add_verb("zoom", "def run(args):\n    return 0")
+    add_verb("broken", "raise RuntimeError('imported')")
+    assert main(["zoom"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "last"),
+    [
+        ("raise ValueError('The size 3 is odd.')", 2, "omni-neuron zoom: error: The size 3 is odd."),
+        ("raise RuntimeError('It broke.')", 1, "omni-neuron zoom: error: RuntimeError: It broke."),
+        ("raise KeyboardInterrupt", 130, "omni-neuron zoom: interrupted"),
+    ],
+)
+def test_errors_end_in_one_sentence(
+    add_verb: Any, body: str, status: int, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb("zoom", f"def run(args):\n    {body}")
+    assert main(["zoom"]) == status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [last]
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "zoom"], ["zoom", "--debug"]])
+def test_debug_before_or_after_the_verb(
+    add_verb: Any, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb("zoom", "def run(args):\n    raise ValueError('Odd.')")
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("Traceback")
+
+
+def test_debug_by_variable(
+    add_verb: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb("zoom", "def run(args):\n    raise ValueError('Odd.')")
+    monkeypatch.setenv("OMNI_NEURON_DEBUG", "1")
+    assert main(["zoom"]) == 2
+    assert capsys.readouterr().err.startswith("Traceback")
+    monkeypatch.setenv("OMNI_NEURON_DEBUG", "yes")
+    assert main(["zoom"]) == 2
+    assert "OMNI_NEURON_DEBUG='yes'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--bogus"], ["doctor", "--jso"], ["doctor", "extra"]])
+def test_wrong_usage_is_bad_input(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "error: " in captured.err.splitlines()[-1]
+
+
+def test_an_unknown_verb_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctr"]) == 2
+    assert capsys.readouterr().err == (
+        "omni-neuron doctr: error: There is no verb 'doctr': did you mean doctor?\n"
+    )
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"omni-neuron {version('omni-neuron')}\n"
+
+
+def test_help_lists_the_verbs_and_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom omni_neuron.cli.main import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"print(sorted(set({HEAVY.split()}) & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert "doctor" in done.stdout
+    assert "Tell what is installed" in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
