@@ -26,8 +26,8 @@ def register_replica_groups(
             rank's live group; None, or no entry, for a dimension of size 1.
 
     Raises:
-        LayoutError: a live group's ranks are not those of the layout, a dimension above 1 has no group,
-            or a group's name is already registered with another partition. Nothing is registered then.
+        LayoutError: a live group's ranks are not those of the layout, or a dimension above 1 has no
+            group. Nothing is registered then.
     """
     rank = dist.get_rank() if dist.is_initialized() else 0
     layout.check_world_size(dist.get_world_size() if dist.is_initialized() else 1)
@@ -43,24 +43,7 @@ def register_replica_groups(
                 "build the groups from this layout."
             )
         if group is not None and len(expected) > 1:
-            _add(partitions, group.group_name, layout.groups(name))
+            partitions[group.group_name] = layout.groups(name)
     adapter = get_adapter()
     for group_name, partition in partitions.items():
         adapter.register_replica_groups(group_name, partition)
-
-
-def _add(partitions: dict[str, list[tuple[int, ...]]], name: str, partition: list[tuple[int, ...]]) -> None:
-    known = partitions.get(name) or _registered(name)
-    if known is not None and known != partition:
-        raise LayoutError(
-            f"process group {name} is registered with the partition {known}, which must not become "
-            f"{partition}: make a new process group for another layout."
-        )
-    partitions[name] = partition
-
-
-def _registered(name: str) -> list[tuple[int, ...]] | None:
-    try:
-        return list(get_adapter().replica_groups(name))
-    except KeyError:
-        return None

@@ -1,7 +1,7 @@
-"""Real gloo ranks for tests: one function call per rank, one result per rank.
+"""Ranks for tests: real gloo processes, or one rank of a world that exists only by name.
 
-The processes fork from a server that has imported torch once, so a run costs milliseconds and not the
-import. Nothing in a rank outlives the call.
+The processes of :func:`run_ranks` fork from a server that has imported torch once, so a run does not pay
+for the import. Nothing in a rank outlives the call.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+_COMPILER = ("torch._dynamo", "torch._dynamo.testing", "torch._functorch.aot_autograd")
 _GRACE_S = 3.0  # for the other ranks to report, once one has failed
 
 
@@ -53,7 +55,8 @@ def run_ranks(world_size: int, fn: Callable[..., Any], *args: Any, timeout_s: fl
         RankError: a rank died without raising.
     """
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])
+    # A caller that has imported the compiler is going to compile in its ranks.
+    context.set_forkserver_preload([__name__, *(name for name in _COMPILER if _COMPILER[0] in sys.modules)])
     module = sys.modules[fn.__module__]
     call = _Call(fn.__module__, str(module.__file__), pickle.dumps((fn, args)))
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
@@ -88,11 +91,28 @@ def run_ranks(world_size: int, fn: Callable[..., Any], *args: Any, timeout_s: fl
     return _results(outcomes, world_size, exit_codes, timeout_s)
 
 
+@contextmanager
+def simulated_rank(rank: int, world_size: int) -> Iterator[None]:
+    """Make this process ``rank`` of a world whose other ranks do not exist.
+
+    Groups, layouts, sharding and tracing behave as on that rank; collectives move nothing.
+    """
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=world_size)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
 @dataclass(frozen=True)
 class _Outcome:
     ok: bool
     value: Any = None
     trace: str = ""
+    # When it failed, by the clock that all processes share; a death comes before what it caused.
+    at: float = 0.0
     died: bool = False
 
 
@@ -117,11 +137,12 @@ def _collect(pipes: list[Connection], timeout_s: float) -> dict[int, _Outcome]:
 def _results(
     outcomes: dict[int, _Outcome], world_size: int, exit_codes: list[int | None], timeout_s: float
 ) -> list[Any]:
-    failures = {rank: outcome for rank, outcome in outcomes.items() if not outcome.ok}
+    failures = [(rank, outcome) for rank, outcome in outcomes.items() if not outcome.ok]
     if failures:
-        raised = [outcome.value for outcome in failures.values() if outcome.value is not None]
-        error = raised[0] if raised else RankError(f"of {world_size} ranks {sorted(failures)} failed")
-        for rank, outcome in failures.items():
+        failures.sort(key=lambda failure: failure[1].at)
+        rank, first = failures[0]
+        error = first.value or RankError(f"rank {rank} of {world_size} failed first")
+        for rank, outcome in failures:
             story = f"died with exit code {exit_codes[rank]}" if outcome.died else outcome.trace
             error.add_note(f"rank {rank}: {story}")
         raise error
@@ -155,12 +176,12 @@ def _run_rank(
         fn, args = pickle.loads(call.payload)
         message = pickle.dumps(_Outcome(ok=True, value=fn(rank, *args)))
     except BaseException as error:
-        trace = traceback.format_exc()
+        failure = _Outcome(ok=False, trace=traceback.format_exc(), at=time.monotonic())
         try:
-            message = pickle.dumps(_Outcome(ok=False, value=error, trace=trace))
+            message = pickle.dumps(replace(failure, value=error))
             pickle.loads(message)
         except Exception:
-            message = pickle.dumps(_Outcome(ok=False, trace=trace))
+            message = pickle.dumps(failure)
         sender.send_bytes(message)
         os._exit(1)
     sender.send_bytes(message)
