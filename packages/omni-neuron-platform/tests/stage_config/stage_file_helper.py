@@ -1,0 +1,56 @@
+"""Stage files for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from omni_neuron.platform.stage_config import StageConfig, read_stage_config
+from omni_neuron.runtime.errors import InputError
+
+Write = Callable[[Any], Path]
+
+
+def deploy(stage: dict[str, Any] | None = None, **shared: Any) -> dict[str, Any]:
+    return {**shared, "stages": [{"stage_id": 0, **(stage or {})}]}
+
+
+def legacy(engine_args: dict[str, Any] | None = None, **stage: Any) -> dict[str, Any]:
+    return {"stage_args": [{"stage_id": 0, "engine_args": engine_args or {}, **stage}]}
+
+
+def at(place: str, value: object) -> dict[str, Any]:
+    """A document of one stage with a single setting, whose place is that of the table of keys."""
+    first, *rest = place.split(".")
+    if not rest:
+        return deploy(**{first: value})
+    document: dict[str, Any] = {first: [{"stage_id": 0}]}
+    target = document[first][0]
+    for block in rest[:-1]:
+        target = target.setdefault(block, {})
+    target[rest[-1]] = value
+    return document
+
+
+class StageFiles:
+    """Reads documents through a file, as the command does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "stage.yaml"
+
+    def read(self, document: object) -> StageConfig:
+        text = document if isinstance(document, str) else yaml.safe_dump(document, sort_keys=False)
+        self.path.write_text(text)
+        return read_stage_config(self.path)
+
+    def refusal(self, document: object) -> str:
+        with pytest.raises(InputError) as refused:
+            self.read(document)
+        message = str(refused.value)
+        assert str(self.path) in message
+        assert message.endswith((".", "?"))
+        return message

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout
+from omni_neuron.runtime.errors import InputError
+
+
+def test_nothing_set_is_one_rank_on_the_first_device():
+    config = StageConfig()
+    assert config.world_size == 1
+    assert config.devices == (0,)
+    assert config.request_defaults == {}
+    check_layout(config)
+
+
+def test_devices_follow_the_layout_where_nobody_chose():
+    assert StageConfig({"tensor_parallel_size": 2, "ring_degree": 3}).devices == (0, 1, 2, 3, 4, 5)
+
+
+def test_request_defaults_keep_to_sampling_parameters():
+    assert StageConfig({"seed": 3, "height": 64, "flow_shift": 5.0}).request_defaults == {
+        "height": 64,
+        "seed": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"devices": (0, 1)}, ['"0,1"', "takes 1"]),
+        ({"ring_degree": 4, "devices": (0, 1)}, ["ring_degree 4", "takes 4"]),
+        ({"sequence_parallel_size": 4, "ring_degree": 2}, ["is 4", "ring_degree is 2"]),
+        ({"distributed_executor_backend": "uni", "cfg_parallel_size": 2}, ["uni", "takes 2"]),
+    ],
+)
+def test_contradictions_are_refused(values, words):
+    with pytest.raises(InputError) as refused:
+        check_layout(StageConfig(values, "f.yaml"))
+    for word in (*words, "f.yaml"):
+        assert word in str(refused.value)
