@@ -88,9 +88,8 @@ def compare(
         )
         print(f"  {label:9s} min {low:7.3f}  median {middle:7.3f}  max {high:7.3f} s  {ratios}", flush=True)
     pairs = [mine / other for mine, other in zip(times["ours"], times["diffusers"], strict=True)]
-    print(
-        f"  ours / diffusers, pair by pair: min {min(pairs):.3f} median {statistics.median(pairs):.3f} max {max(pairs):.3f}"
-    )
+    low, middle, high = min(pairs), statistics.median(pairs), max(pairs)
+    print(f"  ours / diffusers, pair by pair: min {low:.3f}  median {middle:.3f}  max {high:.3f}")
 
 
 def build_pair(config: WanConfig, dtype: torch.dtype) -> tuple[torch.nn.Module, torch.nn.Module]:

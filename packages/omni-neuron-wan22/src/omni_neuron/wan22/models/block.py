@@ -54,7 +54,7 @@ class WanTransformerBlock(nn.Module):
         sin: torch.Tensor,
         key_mask: torch.Tensor | None,
     ) -> torch.Tensor:
-        """``x [B, S/cp, d]``, context ``[B, n, d]``, modulation ``[B, 1 or S/cp, 6, d]`` -> ``[B, S/cp, d]``."""
+        """``x [B, S/cp, d]``, context ``[B, n, d]``, modulation ``[B, 1 or S/cp, 6, d]`` -> as ``x``."""
 
         def part(index: int) -> torch.Tensor:  # one at a time: per token, six of them outweigh the stream
             return modulation[:, :, index].float() + self.scale_shift_table[:, index]

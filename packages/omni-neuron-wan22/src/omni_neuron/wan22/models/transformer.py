@@ -200,8 +200,8 @@ class WanTransformer3DModel(nn.Module):
             )
         if config.image_dim is not None and text.shape[1] != TEXT_LENGTH:
             raise InputError(
-                f"encoder_hidden_states has {text.shape[1]} rows but must have {TEXT_LENGTH} beside an image: "
-                "pad with zero rows."
+                f"encoder_hidden_states has {text.shape[1]} rows but must have {TEXT_LENGTH} beside an "
+                "image: pad with zero rows."
             )
         if (image is None) != (config.image_dim is None):
             raise InputError(
