@@ -16,6 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from omni_neuron.runtime.errors import InputError
+
 NUM_TRAIN_TIMESTEPS = 1000
 MAX_ORDER = 2
 
@@ -44,12 +46,12 @@ def flow_schedule(
     The end points are those of the *unshifted* training levels; the shift applies once, to the steps.
 
     Raises:
-        ValueError: ``num_steps`` below 1 or ``shift`` not a positive number.
+        InputError: ``num_steps`` below 1 or ``shift`` not a positive number.
     """
     if num_steps < 1:
-        raise ValueError(f"num_inference_steps is {num_steps}, but a generation needs 1 or more; use 40.")
+        raise InputError(f"num_inference_steps is {num_steps}, but a generation needs 1 or more; use 40.")
     if not 0 < shift < float("inf"):
-        raise ValueError(f"flow_shift is {shift}, but it must be finite and above 0; 5.0 is usual.")
+        raise InputError(f"flow_shift is {shift}, but it must be finite and above 0; 5.0 is usual.")
     largest = torch.tensor(1 - 1 / num_train_timesteps, dtype=torch.float32).double()
     step = -largest / num_steps
     sigmas = torch.arange(num_steps, dtype=torch.float64) * step + largest
