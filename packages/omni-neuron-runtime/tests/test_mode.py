@@ -59,11 +59,16 @@ def test_a_command_falls_back_to_the_cpu_and_says_so(dev: Path, site: Any) -> No
     assert enter_command_mode(dev, site.path) is None
 
 
-def test_a_command_on_hardware_changes_nothing(dev: Path, site: Any) -> None:
+@pytest.mark.parametrize(("given", "route"), [("", "neuron_native"), ("neuron", "neuron")])
+def test_a_command_on_hardware_takes_the_native_route(
+    dev: Path, site: Any, monkeypatch: pytest.MonkeyPatch, given: str, route: str
+) -> None:
+    monkeypatch.setenv("VLLM_NEURON_BACKEND", given)
     site.add_neuron()
     (dev / "neuron0").touch()
     assert enter_command_mode(dev, site.path) is None
     assert CPU_MODE not in os.environ
+    assert os.environ["VLLM_NEURON_BACKEND"] == route
 
 
 def test_a_neuron_host_without_a_visible_device_is_refused(

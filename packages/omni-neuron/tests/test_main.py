@@ -66,6 +66,17 @@ def test_debug_before_or_after_the_verb(
     assert capsys.readouterr().err.startswith("Traceback")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "debug"), [(["zoom"], False), (["--debug", "zoom"], True), (["zoom", "--debug"], True)]
+)
+def test_a_verb_is_told_about_debug(
+    add_verb: Any, arguments: list[str], debug: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb("zoom", "def run(args):\n    print(args.debug)\n    return 0")
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == f"{debug}\n"
+
+
 def test_debug_by_variable(
     add_verb: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,9 +97,12 @@ def enter_command_mode(device_folder: Path = DEVICE_FOLDER, path: SearchPath = N
     """Settle the mode of a command, before vllm is imported.
 
     Sets `VLLM_NEURON_CPU_MODE=1` for this process and its children where `command_mode` chose the CPU by
-    itself, and returns the one line that tells the user so; None when there was nothing to decide.
+    itself, and returns the one line that tells the user so; None when there was nothing to decide. On
+    hardware it picks the native compile route where the user named none.
     """
     mode = command_mode(device_folder, path)
+    if mode.is_hardware and not envs.backend():
+        envs.backend.set("neuron_native")
     if not mode.is_cpu or envs.cpu_mode():
         return None
     envs.cpu_mode.set("1")

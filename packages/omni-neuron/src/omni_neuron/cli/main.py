@@ -43,7 +43,7 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     verb_parser = subparsers.add_parser(
         verb, description=module.SUMMARY, formatter_class=RichHelpFormatter, allow_abbrev=False
     )
-    _add_debug(verb_parser)
+    _add_debug(verb_parser, default=argparse.SUPPRESS)  # must not overwrite what stood before the verb
     module.add_arguments(verb_parser)
     return module.run(parser.parse_args(arguments))
 
@@ -65,11 +65,11 @@ def _parser() -> tuple[argparse.ArgumentParser, "argparse._SubParsersAction[argp
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {version(PROGRAM)}")
-    _add_debug(parser)
+    _add_debug(parser, default=False)
     return parser, parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
 
 
-def _add_debug(parser: argparse.ArgumentParser) -> None:
+def _add_debug(parser: argparse.ArgumentParser, default: bool | str) -> None:
     parser.add_argument(
-        "--debug", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
+        "--debug", action="store_true", default=default, help="show the traceback of an error"
     )
