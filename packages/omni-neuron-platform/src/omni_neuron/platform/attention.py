@@ -1,0 +1,93 @@
+"""Attention for vLLM-Omni's role-aware `Attention` layer on Neuron and on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
+from vllm_omni.diffusion.attention.backends.sdpa import SDPABackend, SDPAImpl
+
+from omni_neuron.kernels.attention import explicit_attention
+from omni_neuron.platform.attention_choice import MAX_HEAD_SIZE
+
+
+class NeuronSDPABackend(SDPABackend):  # type: ignore[misc]
+    """Scaled dot-product attention, softmax in the form that the device can compile."""
+
+    @staticmethod
+    def get_name() -> str:
+        return "SDPA"
+
+    @staticmethod
+    def get_supported_head_sizes() -> list[int]:
+        return list(range(1, MAX_HEAD_SIZE + 1))
+
+    @staticmethod
+    def get_impl_cls() -> type[SDPAImpl]:
+        return NeuronSDPAImpl
+
+
+class NeuronSDPAImpl(SDPAImpl):  # type: ignore[misc]
+    """vLLM-Omni's SDPA with the mask broadcast over keys; explicit softmax where a device needs it.
+
+    Masked SDPA does not legalise in the native Neuron compiler, so on a device a masked call takes the form of
+    `NeuronFlashImpl`.
+    """
+
+    def __init__(self, *args: Any, backend_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if backend_kwargs:
+            raise ValueError(
+                f"attention backend options {sorted(backend_kwargs)} have no effect on Neuron: remove them."
+            )
+        super().__init__(*args, **kwargs)
+
+    def forward(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_metadata: AttentionMetadata | None = None,
+    ) -> torch.Tensor:
+        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`; the metadata's mask is `[B, Sk]`, True where a key counts."""
+        masked = attn_metadata is not None and attn_metadata.attn_mask is not None
+        if masked and query.device.type != "cpu":
+            return _explicit_softmax(query, key, value, attn_metadata, self.softmax_scale)
+        return self._forward_impl(query, key, value, attn_metadata, mask_mode="broadcast_k")
+
+
+class NeuronFlashBackend(NeuronSDPABackend):
+    """Matmul, additive mask, softmax on the true row maximum, matmul: what flash attention computes."""
+
+    @staticmethod
+    def get_name() -> str:
+        return "FLASH_ATTN"
+
+    @staticmethod
+    def get_impl_cls() -> type[SDPAImpl]:
+        return NeuronFlashImpl
+
+
+class NeuronFlashImpl(NeuronSDPAImpl):
+    """The kernels package's attention, on every device."""
+
+    def forward(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_metadata: AttentionMetadata | None = None,
+    ) -> torch.Tensor:
+        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`; the metadata's mask is `[B, Sk]`, True where a key counts."""
+        return _explicit_softmax(query, key, value, attn_metadata, self.softmax_scale)
+
+
+def _explicit_softmax(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    metadata: AttentionMetadata | None,
+    scale: float,
+) -> torch.Tensor:
+    mask = metadata.attn_mask if metadata is not None else None
+    return explicit_attention(query, key, value, mask, scale=scale)

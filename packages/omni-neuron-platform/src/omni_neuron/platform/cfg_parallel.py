@@ -1,0 +1,57 @@
+"""Classifier-free guidance with the two branches on two ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from vllm_omni.diffusion.distributed.cfg_parallel import CFGParallelMixin
+
+from omni_neuron.distributed.cfg_parallel import gather_guidance
+from omni_neuron.distributed.groups import ParallelGroup
+
+Prediction = torch.Tensor | tuple[torch.Tensor, ...]
+
+
+class NeuronCFGParallelMixin(CFGParallelMixin):  # type: ignore[misc]
+    """vLLM-Omni's mixin, with gather and combination as one functional region that a graph can hold.
+
+    A pipeline sets `cfg_group`. Everything else than the plain combination over two ranks goes to the stock
+    mixin: no guidance, one rank, normalisation, an output slice, a combination of the pipeline's own.
+    """
+
+    cfg_group: ParallelGroup
+
+    def predict_noise_maybe_with_cfg(
+        self,
+        do_true_cfg: bool,
+        true_cfg_scale: float,
+        positive_kwargs: dict[str, Any],
+        negative_kwargs: dict[str, Any] | None,
+        cfg_normalize: bool = True,
+        output_slice: int | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> Prediction:
+        """Predict noise, `negative + scale * (positive - negative)` in the prediction's dtype when guided."""
+        plain = type(self).combine_cfg_noise is CFGParallelMixin.combine_cfg_noise
+        if (
+            not do_true_cfg
+            or self.cfg_group.size == 1
+            or cfg_normalize
+            or output_slice is not None
+            or not plain
+        ):
+            return super().predict_noise_maybe_with_cfg(
+                do_true_cfg,
+                true_cfg_scale,
+                positive_kwargs,
+                negative_kwargs,
+                cfg_normalize,
+                output_slice,
+                kwargs,
+            )
+        branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
+        prediction = self.predict_noise(**branch)
+        if isinstance(prediction, tuple):
+            return tuple(gather_guidance(part, true_cfg_scale, self.cfg_group) for part in prediction)
+        return gather_guidance(prediction, true_cfg_scale, self.cfg_group)

@@ -1,0 +1,60 @@
+"""The entry points by which vLLM and vLLM-Omni find the Neuron platform.
+
+All three are called in every process of the engine, some of them several times.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from omni_neuron.platform.stage_config.pipeline_configs import schedule_pipeline_configs
+from omni_neuron.runtime.diagnosis.check import Status
+from omni_neuron.runtime.diagnosis.packages import check_engine
+from omni_neuron.runtime.errors import SetupError
+from omni_neuron.runtime.mode import detect_mode
+from omni_neuron.runtime.wheels import inspect_wheel
+
+logger = logging.getLogger(__name__)
+
+
+def neuron_omni_platform_plugin() -> str | None:
+    """Dotted path of the platform for vLLM-Omni, or None where it should stay as it was."""
+    mode = detect_mode()
+    if not mode.is_active:
+        logger.warning("omni-neuron is installed but inactive: %s", mode.reason)
+        return None
+    schedule_pipeline_configs()
+    return "omni_neuron.platform.platform.NeuronOmniPlatform"
+
+
+def vllm_platform_plugin() -> str | None:
+    """Dotted path of the platform for vLLM, or None where vllm-neuron brings its own."""
+    mode = detect_mode()
+    if not mode.is_active or (mode.is_hardware and inspect_wheel("vllm-neuron").is_real):
+        return None
+    return "omni_neuron.platform.vllm_platform.NeuronBasePlatform"
+
+
+def register_neuron_pipelines() -> None:
+    """Register the pipelines of the installed model packages, and what the engine lacks for this platform.
+
+    Raises:
+        SetupError: vllm and vllm-omni do not belong together, or are outside the supported range. vLLM-Omni
+            swallows errors of platform detection, so the check stands here, where it is heard.
+    """
+    if not detect_mode().is_active:
+        return
+    engine = check_engine()
+    if engine.status is Status.FAIL:
+        raise SetupError(f"{engine.finding}: {engine.remedy}.")
+
+    from vllm_omni.diffusion.registry import register_diffusion_model
+
+    from omni_neuron.platform.executor import install_executor
+    from omni_neuron.platform.registry import pipeline_entries
+
+    for entry in pipeline_entries():
+        register_diffusion_model(
+            entry.model_arch, entry.module, entry.class_name, entry.pre_process, entry.post_process
+        )
+    install_executor()

@@ -1,0 +1,49 @@
+import pytest
+import torch
+from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
+
+from omni_neuron.platform.attention import NeuronFlashImpl, NeuronSDPAImpl
+
+IMPLEMENTATIONS = [NeuronSDPAImpl, NeuronFlashImpl]
+HEADS, HEAD_SIZE = 3, 24
+
+
+def _oracle(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: torch.Tensor | None
+) -> torch.Tensor:
+    query, key, value = (x.double() for x in (query, key, value))
+    scores = torch.einsum("bqhd,bkhd->bhqk", query, key) * HEAD_SIZE**-0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask[:, None, None, :], float("-inf"))
+    return torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), value)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+@pytest.mark.parametrize("masked", [False, True])
+def test_it_attends_as_the_formula_says(implementation: type[NeuronSDPAImpl], masked: bool) -> None:
+    torch.manual_seed(0)
+    query = torch.randn(2, 7, HEADS, HEAD_SIZE)
+    key, value = torch.randn(2, 2, 11, HEADS, HEAD_SIZE).unbind(0)
+    mask = torch.arange(11).expand(2, -1) < 8 if masked else None
+    attend = implementation(HEADS, HEAD_SIZE, HEAD_SIZE**-0.5)
+    output = attend.forward(query, key, value, AttentionMetadata(attn_mask=mask) if masked else None)
+    expected = _oracle(query, key, value, mask)
+    assert (output - expected).norm() / expected.norm() < 1e-6
+
+
+def test_masked_keys_have_no_influence() -> None:
+    torch.manual_seed(0)
+    query, key, value = torch.randn(3, 1, 5, HEADS, HEAD_SIZE).unbind(0)
+    metadata = AttentionMetadata(attn_mask=torch.tensor([[True, True, True, False, False]]))
+    for implementation in IMPLEMENTATIONS:
+        attend = implementation(HEADS, HEAD_SIZE, HEAD_SIZE**-0.5)
+        before = attend.forward(query, key, value, metadata)
+        other = value.clone()
+        other[:, 3:] = 1e4
+        torch.testing.assert_close(attend.forward(query, key, other, metadata), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
+def test_options_that_would_be_ignored_are_refused(implementation: type[NeuronSDPAImpl]) -> None:
+    with pytest.raises(ValueError, match="topk"):
+        implementation(HEADS, HEAD_SIZE, 1.0, backend_kwargs={"topk": 4})

@@ -1,0 +1,79 @@
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from torch import nn
+from vllm_omni.diffusion.data import AttentionConfig, OmniDiffusionConfig
+
+from omni_neuron.platform.config_check import check_config, refuse_stock_ring
+
+
+def _config(**fields: Any) -> OmniDiffusionConfig:
+    parallel = fields.pop("parallel_config", {})
+    config = OmniDiffusionConfig(model=None, model_class_name="WanPipeline", parallel_config=parallel)
+    for name, value in fields.items():
+        setattr(config, name, value)
+    return config
+
+
+def test_the_engines_own_defaults_pass() -> None:
+    check_config(_config())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cache_backend", "cache_dit"),
+        ("enable_cpu_offload", True),
+        ("enable_layerwise_offload", True),
+        ("enable_prompt_embed_cache", True),
+        ("enable_sleep_mode", True),
+        ("step_execution", True),
+        ("streaming_output", True),
+        ("vae_use_tiling", True),
+        ("vae_use_slicing", True),
+        ("quantization_config", "fp8"),
+        ("diffusion_kv_cache_dtype", "fp8"),
+        ("lora_path", "/adapter"),
+    ],
+)
+def test_a_feature_that_is_not_there_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value!r}"):
+        check_config(_config(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ulysses_degree", 2),
+        ("pipeline_parallel_size", 2),
+        ("data_parallel_size", 2),
+        ("vae_patch_parallel_size", 2),
+    ],
+)
+def test_a_parallel_degree_that_is_not_there_is_refused_by_name(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"{name} is {value}"):
+        check_config(_config(parallel_config={name: value}))
+
+
+def test_more_than_two_guidance_ranks_are_refused() -> None:
+    with pytest.raises(ValueError, match="cfg_parallel_size is 3"):
+        check_config(_config(parallel_config={"cfg_parallel_size": 3}))
+
+
+def test_tensor_capture_is_refused() -> None:
+    with pytest.raises(ValueError, match="tensor_capture"):
+        check_config(_config(model_config={"tensor_capture": {"modules": ["blocks.0"]}}))
+
+
+@pytest.mark.parametrize("attention", [{"default": "SAGE_ATTN"}, {"per_role": {"cross": "SAGE_ATTN"}}])
+def test_an_attention_backend_of_other_hardware_is_refused_before_a_model_is_built(
+    attention: dict[str, Any],
+) -> None:
+    with pytest.raises(ValueError, match="SAGE_ATTN"):
+        check_config(_config(diffusion_attention_config=AttentionConfig(**attention)))
+
+
+def test_a_pipeline_without_the_engines_attention_may_use_context_parallelism() -> None:
+    config = SimpleNamespace(parallel_config=SimpleNamespace(sequence_parallel_size=2, ring_degree=2))
+    refuse_stock_ring(nn.Linear(2, 2), config)
