@@ -36,6 +36,32 @@ def at(place: str, value: object) -> dict[str, Any]:
     return document
 
 
+SAMPLES = {
+    "pipeline": "omni_neuron_WanPipeline",
+    "stage_id": 0,
+    "stage_type": "diffusion",
+    "devices": "0",
+    "env": {"A": "b"},
+    "dtype": "float32",
+    "distributed_executor_backend": "mp",
+    "trust_remote_code": True,
+    "model_class_name": "WanPipeline",
+    "boundary_ratio": 0.9,
+    "enforce_eager": True,
+    "skip_warmup": True,
+    "diffusion_load_format": "dummy",
+    "worker_extension_cls": "a.B",
+    "custom_pipeline_args.pipeline_class": "a.B",
+    "diffusion_attention_config.default": "TORCH_SDPA",
+    "diffusion_attention_config.per_role": {"cross": "TORCH_SDPA"},
+}
+
+
+def sample_of(name: str) -> Any:
+    """A value of a key as a file writes it."""
+    return SAMPLES.get(name, 1)
+
+
 class StageFiles:
     """Reads documents through a file, as the command does."""
 

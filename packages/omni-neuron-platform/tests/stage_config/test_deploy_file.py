@@ -4,7 +4,7 @@ import json
 
 import pytest
 import yaml
-from stage_file_helper import at, legacy
+from stage_file_helper import legacy, sample_of
 
 from omni_neuron.platform.registry import PipelineEntry
 from omni_neuron.platform.stage_config import (
@@ -86,10 +86,23 @@ def test_what_is_written_reads_back_unchanged(files, checkpoint, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "key", [e for e in TABLE if isinstance(e, Key) and e.places.deploy], ids=lambda key: key.name
+    "key",
+    [e for e in TABLE if isinstance(e, Key) and e.name not in {"stage_type", "skip_warmup"}],
+    ids=lambda key: key.name,
 )
-def test_the_place_of_writing_exists(key):
-    assert key.places.deploy[0] == "pipeline" or at(key.places.deploy[0], 1)
+def test_every_key_is_written_where_it_is_read(files, key):
+    value = key.kind.read(sample_of(key.name))
+    document = to_deploy_dict(StageConfig({key.name: value}), "WanPipeline")
+    if key.name == "sequence_parallel_size":
+        assert "sequence_parallel_size" not in str(document)
+    else:
+        assert files.read(document).values[key.name] == value
+
+
+@pytest.mark.parametrize("skip", [True, False])
+def test_the_warm_up_switch_travels_both_ways(skip):
+    document = to_deploy_dict(StageConfig({"skip_warmup": skip}), "WanPipeline")
+    assert document["stages"][0]["additional_config"] == {SKIP_WARMUP_KEY: skip}
 
 
 def test_the_checkpoint_gives_the_class(checkpoint, tmp_path):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from stage_file_helper import at, deploy, legacy
+from stage_file_helper import at, deploy, legacy, sample_of
 
 from omni_neuron.platform.stage_config import apply_overrides, read_stage_config
 from omni_neuron.platform.stage_config.key import Feature, Key
@@ -16,25 +16,6 @@ FEATURE_PLACES = [
     if isinstance(entry, Feature)
     for place in (*entry.places.deploy, *entry.places.legacy)
 ]
-SAMPLES = {
-    "pipeline": "omni_neuron_WanPipeline",
-    "stage_id": 0,
-    "stage_type": "diffusion",
-    "devices": "0",
-    "env": {"A": "b"},
-    "dtype": "float32",
-    "distributed_executor_backend": "mp",
-    "trust_remote_code": True,
-    "model_class_name": "WanPipeline",
-    "boundary_ratio": 0.9,
-    "enforce_eager": True,
-    "skip_warmup": True,
-    "diffusion_load_format": "dummy",
-    "worker_extension_cls": "a.B",
-    "custom_pipeline_args.pipeline_class": "a.B",
-    "diffusion_attention_config.default": "TORCH_SDPA",
-    "diffusion_attention_config.per_role": {"cross": "TORCH_SDPA"},
-}
 
 
 def ids(case):
@@ -53,7 +34,7 @@ def ids(case):
     ids=ids,
 )
 def test_every_key_is_read_at_each_of_its_places(files, key, place):
-    sample = SAMPLES.get(key.name, 1)
+    sample = sample_of(key.name)
     assert files.read(at(place, sample)).values[key.name] == key.kind.read(sample)
 
 
