@@ -1,0 +1,75 @@
+"""Decode with diffusers' Wan VAE and write what it gives: ``python vae.py OUTPUT_FOLDER``.
+
+For each family: the checkpoint folder as ``save_pretrained`` writes it, and ``decoded.safetensors``.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from diffusers import AutoencoderKLWan
+from safetensors.torch import save_file
+
+WIDTHS = {"dim_mult": [1, 2, 4, 4], "temperal_downsample": [False, True, True]}
+FAMILIES = {
+    "vae21": {**WIDTHS, "base_dim": 8, "z_dim": 4, "num_res_blocks": 2},
+    "vae22": {
+        **WIDTHS,
+        "base_dim": 4,
+        "decoder_base_dim": 8,
+        "z_dim": 6,
+        "num_res_blocks": 1,
+        "is_residual": True,
+        "in_channels": 12,
+        "out_channels": 12,
+        "patch_size": 2,
+        "scale_factor_spatial": 16,
+    },
+}
+FRAMES = (1, 2, 3, 5)
+SEEDS = range(8)
+
+
+def perturb(module: torch.nn.Module, generator: torch.Generator) -> None:
+    """Move every tensor away from its initial value."""
+    for parameter in module.parameters():
+        spread = parameter.std().item() if parameter.numel() > 1 else 0.0
+        noise = torch.randn(parameter.shape, generator=generator)
+        parameter.data += (0.5 * spread if spread > 1e-6 else 0.2) * noise
+
+
+@torch.no_grad()
+def write_family(folder: Path, name: str, overrides: dict) -> None:
+    torch.manual_seed(0)
+    z_dim = overrides["z_dim"]
+    statistics = {
+        "latents_mean": torch.linspace(-0.5, 0.5, z_dim).tolist(),
+        "latents_std": torch.linspace(0.5, 2.0, z_dim).tolist(),
+    }
+    vae = AutoencoderKLWan(**overrides, **statistics).eval()
+    perturb(vae, torch.Generator().manual_seed(1))
+    vae.save_pretrained(folder / name)
+
+    tensors = {}
+    for frames in FRAMES:
+        z = torch.randn(2, z_dim, frames, 4, 6, generator=torch.Generator().manual_seed(frames))
+        tensors[f"z.{frames}"] = z
+        tensors[f"video.{frames}"] = vae.decode(z, return_dict=False)[0]
+    latents = [
+        torch.randn(1, z_dim, 2, 6, 6, generator=torch.Generator().manual_seed(100 + seed)) for seed in SEEDS
+    ]
+    for seed, z in zip(SEEDS, latents, strict=True):
+        tensors[f"seed_z.{seed}"] = z
+        tensors[f"seed_fp32.{seed}"] = vae.decode(z, return_dict=False)[0]
+    vae.to(torch.bfloat16)
+    for seed, z in zip(SEEDS, latents, strict=True):
+        tensors[f"seed_bf16.{seed}"] = vae.decode(z.bfloat16(), return_dict=False)[0]
+    save_file(
+        {key: value.contiguous() for key, value in tensors.items()}, folder / name / "decoded.safetensors"
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for family, values in FAMILIES.items():
+        write_family(Path(sys.argv[1]), family, values)
