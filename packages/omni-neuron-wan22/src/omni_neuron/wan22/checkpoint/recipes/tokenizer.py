@@ -58,7 +58,7 @@ def build_tokenizer() -> Tokenizer:
     words = sorted(set(WORDS.split()))
     vocabulary = [(token, 0.0) for token in SPECIAL]
     vocabulary += [(SPACE, -10.0)] + [(character, -10.0) for character in characters]
-    vocabulary += [(SPACE + word, -5.0) for word in words if len(word) > 1]
+    vocabulary += [(SPACE + word, -5.0) for word in words]
     tokenizer = Tokenizer(models.Unigram(vocabulary, unk_id=2, byte_fallback=False))
     space = {"replacement": SPACE, "prepend_scheme": "always", "split": True}
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
