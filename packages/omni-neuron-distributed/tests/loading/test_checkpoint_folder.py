@@ -90,6 +90,16 @@ def test_an_index_that_disagrees_with_its_shards_is_told_in_full(tmp_path):
         assert item in message
 
 
+def test_a_tensor_that_the_index_does_not_name_is_told(tmp_path):
+    write_shards(tmp_path, DIFFUSERS, [{"a": TENSORS["a"], "b": TENSORS["b"]}])
+    names = {"a": f"{DIFFUSERS.removesuffix('.safetensors')}-00001-of-00001.safetensors"}
+    (tmp_path / f"{DIFFUSERS}.index.json").write_text(json.dumps({"weight_map": names}))
+    message, error = refusal(tmp_path)
+    assert error.missing == ()
+    assert error.extra == (f"b in {names['a']}",)
+    assert f"it does not name b in {names['a']}: fetch" in message
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -70,6 +70,26 @@ def load_sharded(
     return set(parameters)
 
 
+def check_sharded(
+    model: nn.Module,
+    folder: str | Path,
+    *,
+    key_map: Mapping[str, Sequence[str]] | None = None,
+    aliases: Mapping[str, Sequence[str]] | None = None,
+    ignore: Sequence[str] = (),
+) -> None:
+    """Make the checks of :func:`load_sharded`, from the files' headers alone, and load nothing.
+
+    Raises:
+        CheckpointError: a file is unreadable, or tensors are missing, extra or mis-shaped; all are listed.
+        InputError: ``key_map`` does not fit the model.
+    """
+    parameters = dict(model.named_parameters())
+    wanted = _wanted(parameters, key_map or {})
+    with open_checkpoint(Path(folder)) as checkpoint:
+        _match(type(model).__name__, checkpoint, parameters, wanted, aliases or {}, ignore)
+
+
 def _wanted(
     parameters: Mapping[str, nn.Parameter], key_map: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
