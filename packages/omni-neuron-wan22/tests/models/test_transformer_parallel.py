@@ -107,7 +107,7 @@ def compile_one(layout, folder):
 
 
 def test_one_graph_serves_all_ranks_and_requests(dit_reference):
-    ranks = run_ranks(2, compiled_results, dit_reference)
+    ranks = run_ranks(2, compiled_results, dit_reference, timeout_s=150)
     for results in ranks:
         for key, (distances, whole, tokens, code) in results.items():
             assert max(distances) <= 1e-6, key
