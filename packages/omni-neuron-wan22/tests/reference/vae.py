@@ -56,7 +56,7 @@ def write_family(folder: Path, name: str, overrides: dict) -> None:
         tensors[f"z.{frames}"] = z
         tensors[f"video.{frames}"] = vae.decode(z, return_dict=False)[0]
     latents = [
-        torch.randn(1, z_dim, 2, 6, 6, generator=torch.Generator().manual_seed(100 + seed)) for seed in SEEDS
+        torch.randn(1, z_dim, 2, 4, 4, generator=torch.Generator().manual_seed(100 + seed)) for seed in SEEDS
     ]
     for seed, z in zip(SEEDS, latents, strict=True):
         tensors[f"seed_z.{seed}"] = z

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.models.vae_causal_conv import CausalConv3d, FeatureCache, FirstChunk
 from omni_neuron.wan22.models.vae_config import WanVAEConfig
 from omni_neuron.wan22.models.vae_decoder import WanDecoder3d
@@ -88,14 +89,14 @@ class NeuronAutoencoderKLWan(nn.Module):
             A 1-tuple with the video ``[B, 3, 4(T-1)+1, H, W]`` in -1..1 and in ``dtype``.
 
         Raises:
-            ValueError: ``z`` is not 5-dimensional with ``z_dim`` channels, or ``return_dict`` is True.
+            InputError: ``z`` is not 5-dimensional with ``z_dim`` channels, or ``return_dict`` is True.
         """
         if return_dict:
-            raise ValueError("decode return_dict=True is not supported; pass return_dict=False")
+            raise InputError("decode return_dict=True is not supported; pass return_dict=False.")
         if z.dim() != 5 or z.shape[1] != self.config.z_dim or z.shape[2] == 0:
-            raise ValueError(
+            raise InputError(
                 f"latents of shape {tuple(z.shape)} must be [B, {self.config.z_dim}, T >= 1, h, w]; "
-                "check that they belong to this VAE"
+                "check that they belong to this VAE."
             )
         batch, _, chunks, height, width = z.shape
         per_chunk = self.config.scale_factor_temporal

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from omni_neuron.runtime.errors import InputError
+
 # fmt: off
 _LATENTS_MEAN_16 = (
     -0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
@@ -35,7 +37,7 @@ class WanVAEConfig:
     ``decode``. ``dropout`` acts in training only.
 
     Raises:
-        ValueError: a field contradicts another one, or needs a part that this decoder does not have.
+        InputError: a field contradicts another one, or needs a part that this decoder does not have.
     """
 
     base_dim: int = 96
@@ -57,26 +59,26 @@ class WanVAEConfig:
 
     def __post_init__(self) -> None:
         if self.attn_scales:
-            raise ValueError(
+            raise InputError(
                 f"VAE config attn_scales={list(self.attn_scales)}: attention inside the stages is not "
-                "supported, no published Wan VAE has it; use a checkpoint with attn_scales=[]"
+                "supported, no published Wan VAE has it; use a checkpoint with attn_scales=[]."
             )
         if len(self.temperal_downsample) != len(self.dim_mult) - 1:
-            raise ValueError(
+            raise InputError(
                 f"VAE config temperal_downsample={list(self.temperal_downsample)} must have one entry less "
-                f"than dim_mult={list(self.dim_mult)}; correct the file"
+                f"than dim_mult={list(self.dim_mult)}; correct the file."
             )
         for name in ("latents_mean", "latents_std"):
             if len(getattr(self, name)) != self.z_dim:
-                raise ValueError(
+                raise InputError(
                     f"VAE config {name} has {len(getattr(self, name))} entries but must have "
-                    f"z_dim={self.z_dim}; correct the file"
+                    f"z_dim={self.z_dim}; correct the file."
                 )
         patch = self.patch_size or 1
         if self.out_channels % patch**2:
-            raise ValueError(
+            raise InputError(
                 f"VAE config out_channels={self.out_channels} must be a multiple of "
-                f"patch_size**2={patch**2}; correct the file"
+                f"patch_size**2={patch**2}; correct the file."
             )
         expected = {
             "scale_factor_temporal": 2 ** sum(self.temperal_downsample),
@@ -84,8 +86,8 @@ class WanVAEConfig:
         }
         for name, value in expected.items():
             if getattr(self, name) != value:
-                raise ValueError(
-                    f"VAE config {name}={getattr(self, name)} but the stages give {value}; correct the file"
+                raise InputError(
+                    f"VAE config {name}={getattr(self, name)} but the stages give {value}; correct the file."
                 )
 
     @property
@@ -104,12 +106,15 @@ class WanVAEConfig:
         """Build from the content of a ``config.json``; keys that begin with ``_`` are bookkeeping.
 
         Raises:
-            ValueError: a key is unknown, or the fields contradict each other.
+            InputError: a key is unknown, or the fields contradict each other.
         """
         known = {field.name for field in fields(cls)}
         unknown = sorted(key for key in values if key not in known | _INERT_KEYS and not key.startswith("_"))
         if unknown:
-            raise ValueError(f"VAE config has unknown keys {unknown}; known are {sorted(known)}")
+            raise InputError(
+                f"VAE config has unknown keys {unknown}; use a checkpoint whose keys are among "
+                f"{sorted(known)}."
+            )
         chosen: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value
             for key, value in values.items()

@@ -47,10 +47,11 @@ def channel_norm(x: Tensor) -> Tensor:
 
     Unless the channels lie side by side, that function adds the squares channel after channel and roots
     exactly. Here the additions are those of whole images, which takes a tenth of the time; a tree-like sum
-    would differ from it in the last bit, and the dozens of norms in a decoder would make more than 1e-6 of it.
+    would differ in the last bit, of which the dozens of norms in a decoder would make more than 1e-6.
     """
     if x.stride(1) == 1:
-        return torch.linalg.vector_norm(x, dim=1, keepdim=True)
+        norm: Tensor = torch.linalg.vector_norm(x, dim=1, keepdim=True)
+        return norm
     squares = x.square()
     total = torch.zeros_like(squares[:, :1])
     total.index_add_(1, torch.zeros(x.shape[1], dtype=torch.int64, device=x.device), squares)

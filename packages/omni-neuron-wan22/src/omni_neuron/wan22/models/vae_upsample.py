@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.models.vae_causal_conv import CausalConv3d, FeatureCache, FirstChunk, silence_surplus
 
 
@@ -94,9 +95,9 @@ class DuplicateUpsample(nn.Module):
         self.factor_t = 2 if temporal else 1
         cell = 4 * self.factor_t
         if out_channels * cell % in_channels:
-            raise ValueError(
+            raise InputError(
                 f"VAE stage of {in_channels} to {out_channels} channels: the outputs times {cell} must be a "
-                "multiple of the inputs; correct dim_mult in the VAE config"
+                "multiple of the inputs; correct dim_mult in the VAE config."
             )
         self.repeats = out_channels * cell // in_channels
 
