@@ -1,0 +1,129 @@
+"""A generation through vLLM-Omni's `Omni`."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from omni_neuron.platform.stage_config import StageConfig, write_deploy_file
+from omni_neuron.runtime.errors import InputError
+
+INIT_TIMEOUT_S = 3600
+REPORT_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Generated:
+    """What came back.
+
+    Attributes:
+        frames: `[T, H, W, 3]` uint8.
+        latents: `[C, T, h, w]` fp32, before latent normalisation is undone.
+        durations_s: `text_encode`, `denoise` and `vae_decode`.
+        latents_sha256: digest of the final latents, by global rank.
+        peak_rss_anon_mib: peak of anonymous memory, by global rank.
+    """
+
+    frames: np.ndarray[Any, Any]
+    latents: torch.Tensor
+    durations_s: dict[str, float]
+    latents_sha256: list[str]
+    peak_rss_anon_mib: list[float]
+
+
+class Engine:
+    """An `Omni` that serves one checkpoint."""
+
+    def __init__(self, model: Path, stage: StageConfig, **arguments: Any) -> None:
+        """Start the engine and its workers.
+
+        Args:
+            model: folder of the checkpoint.
+            stage: the one stage's configuration.
+            arguments: further arguments of `Omni`.
+        """
+        from vllm_omni.entrypoints.omni import Omni
+
+        start = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:
+            deploy = write_deploy_file(stage, model, Path(folder) / "deploy.yaml")
+            self._omni = Omni(
+                model=str(model),
+                deploy_config=str(deploy),
+                init_timeout=INIT_TIMEOUT_S,
+                stage_init_timeout=INIT_TIMEOUT_S,
+                **arguments,
+            )
+        self.startup_s = time.perf_counter() - start
+
+    def generate(self, request: dict[str, Any], **extra_args: Any) -> Generated:
+        """Serve one request.
+
+        Args:
+            request: `prompt`, `negative_prompt`, and sampling parameters by their names in vLLM-Omni.
+            extra_args: for the pipeline, such as `flow_shift`.
+
+        Raises:
+            InputError: the engine refused the request.
+            RuntimeError: it failed.
+        """
+        from vllm_omni.inputs.data import OmniDiffusionSamplingParams
+
+        sampling = {
+            name: value for name, value in request.items() if "prompt" not in name and value is not None
+        }
+        prompt = {
+            name: request[name] for name in ("prompt", "negative_prompt") if request.get(name) is not None
+        }
+        parameters = OmniDiffusionSamplingParams(
+            **sampling, output_type="np", extra_args={"return_latents": True, **extra_args}
+        )
+        # As a generator, because the list form shuts the whole engine down on the first refused request.
+        try:
+            (output,) = self._omni.generate(prompt, parameters, py_generator=True, use_tqdm=False)
+        except ValueError as error:
+            raise InputError(str(error)) from error
+        reports = self.rank_reports()
+        return Generated(
+            frames=_to_uint8(output.images),
+            latents=output.latents[0].float().contiguous(),
+            durations_s={
+                name: output.stage_durations[name] for name in ("text_encode", "denoise", "vae_decode")
+            },
+            latents_sha256=[report["latents_sha256"] for report in reports],
+            peak_rss_anon_mib=[round(report["peak_rss_anon_mib"], 1) for report in reports],
+        )
+
+    def rank_reports(self) -> list[dict[str, Any]]:
+        """`NeuronDiffusionWorker.rank_reports` of every global rank."""
+        (reports,) = self._omni.engine.collective_rpc("rank_reports", timeout=REPORT_TIMEOUT_S)
+        return list(reports[0]) if isinstance(reports[0], list) else list(reports)
+
+    def close(self) -> None:
+        """End the workers."""
+        self._omni.close()
+
+
+@contextmanager
+def running_engine(model: Path, stage: StageConfig, **arguments: Any) -> Iterator[Engine]:
+    """An engine for the time of the body."""
+    engine = Engine(model, stage, **arguments)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def _to_uint8(images: Any) -> np.ndarray[Any, Any]:
+    frames = np.asarray(images[0] if isinstance(images, list) else images)
+    if frames.ndim == 5:
+        frames = frames[0]
+    return frames if frames.dtype == np.uint8 else (frames * 255.0).round().clip(0, 255).astype(np.uint8)

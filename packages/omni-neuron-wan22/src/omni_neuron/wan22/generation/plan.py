@@ -1,0 +1,165 @@
+"""Everything about a generation that can be decided, and refused, before an engine starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omni_neuron.distributed.errors import shard_size
+from omni_neuron.platform.stage_config import StageConfig, apply_overrides, read_stage_config
+from omni_neuron.wan22.checkpoint.check import check_checkpoint
+from omni_neuron.wan22.checkpoint.layout import WanCheckpoint, read_checkpoint
+from omni_neuron.wan22.checkpoint.tiny import tiny_checkpoint
+from omni_neuron.wan22.generation.options import GenerateOptions
+from omni_neuron.wan22.media.output import check_writable
+from omni_neuron.wan22.models.config import WanConfig
+from omni_neuron.wan22.models.umt5_config import UMT5Config
+from omni_neuron.wan22.request import (
+    DEFAULT_FLOW_SHIFT,
+    DEFAULT_GUIDANCE_SCALE,
+    DEFAULT_STEPS,
+    check_boundary_ratio,
+    check_flow_shift,
+    check_prompt,
+    check_steps,
+)
+
+FPS = 16  # of the native Wan2.2 A14B videos
+
+
+@dataclass(frozen=True)
+class SizeDefaults:
+    """What a model makes when nobody says otherwise."""
+
+    height: int
+    width: int
+    num_frames: int
+    dtype: str
+
+
+TINY = SizeDefaults(64, 64, 17, "float32")
+PUBLISHED = SizeDefaults(480, 832, 81, "bfloat16")
+
+
+@dataclass(frozen=True)
+class GenerationPlan:
+    """One generation, complete and checked.
+
+    Attributes:
+        checkpoint: what is loaded.
+        stage: the engine's configuration.
+        request: prompt and sampling parameters by their names in the engine.
+        video, contact_sheet: the files that will be written.
+        latents: where the final latents go, or None.
+        notes: sentences for the user.
+    """
+
+    checkpoint: WanCheckpoint
+    stage: StageConfig
+    request: dict[str, Any]
+    video: Path
+    contact_sheet: Path
+    latents: Path | None
+    notes: tuple[str, ...]
+
+    @property
+    def layout(self) -> dict[str, int]:
+        """Degrees by their short names."""
+        stage = self.stage
+        return {
+            "tp": stage.tensor_parallel_size,
+            "cp": stage.ring_degree,
+            "cfg": stage.cfg_parallel_size,
+        }
+
+
+def plan_generation(options: GenerateOptions) -> GenerationPlan:
+    """Resolve and check the options: flag, else stage file, else checkpoint, else default.
+
+    Raises:
+        InputError: an option breaks a rule, alone or together with the checkpoint or the stage file.
+        CheckpointError: the checkpoint's tensors are not those of its configuration; all are listed.
+    """
+    check_prompt(options.prompt)
+    outputs = (options.output, options.output.with_suffix(".png"), options.save_latents)
+    for path in outputs:
+        if path is not None:
+            check_writable(path)
+    file = StageConfig() if options.stage_config is None else read_stage_config(options.stage_config)
+    stage, notes = apply_overrides(file, _overrides(options))
+    defaults = TINY if options.model is None else PUBLISHED
+    if stage.get("dtype") is None:
+        stage, _ = apply_overrides(stage, {"dtype": defaults.dtype})
+    checkpoint = read_checkpoint(tiny_checkpoint() if options.model is None else options.model)
+    request, more = _request(options, stage, checkpoint, defaults)
+    _check_heads(checkpoint, stage.tensor_parallel_size)
+    check_checkpoint(checkpoint)
+    return GenerationPlan(
+        checkpoint=checkpoint,
+        stage=stage,
+        request=request,
+        video=outputs[0],
+        contact_sheet=outputs[1],
+        latents=outputs[2],
+        notes=(*notes, *more),
+    )
+
+
+def _overrides(options: GenerateOptions) -> dict[str, object]:
+    """Flags by the names of the stage file's keys."""
+    return {
+        "tensor_parallel_size": options.tp,
+        "ring_degree": options.cp,
+        "cfg_parallel_size": options.cfg,
+        "dtype": options.dtype,
+        "boundary_ratio": options.boundary_ratio,
+        "flow_shift": options.flow_shift,
+        "height": options.height,
+        "width": options.width,
+        "num_frames": options.num_frames,
+        "num_inference_steps": options.steps,
+        "guidance_scale": options.guidance_scale,
+        "guidance_scale_2": options.guidance_scale_2,
+        "seed": options.seed,
+    }
+
+
+def _request(
+    options: GenerateOptions, stage: StageConfig, checkpoint: WanCheckpoint, defaults: SizeDefaults
+) -> tuple[dict[str, Any], list[str]]:
+    rules = checkpoint.rules
+    height = stage.get("height", defaults.height)
+    width = stage.get("width", defaults.width)
+    rules.check_size(height, width)
+    num_frames, note = rules.round_frames(stage.get("num_frames", defaults.num_frames))
+    steps = stage.get("num_inference_steps", DEFAULT_STEPS)
+    check_steps(steps)
+    guidance_scale = stage.get("guidance_scale", DEFAULT_GUIDANCE_SCALE)
+    guidance_scale_2 = stage.get("guidance_scale_2")
+    rules.check_guidance(guidance_scale, guidance_scale_2)
+    check_flow_shift(stage.get("flow_shift", DEFAULT_FLOW_SHIFT))
+    if stage.get("boundary_ratio") is not None:
+        check_boundary_ratio(stage.get("boundary_ratio"))
+    request = {
+        "prompt": options.prompt,
+        "negative_prompt": options.negative_prompt,
+        "height": height,
+        "width": width,
+        "num_frames": num_frames,
+        "num_inference_steps": steps,
+        "guidance_scale": guidance_scale,
+        "guidance_scale_2": guidance_scale_2,
+        "seed": stage.get("seed", 0),
+        "fps": stage.get("fps", FPS),
+    }
+    return request, [note] if note else []
+
+
+def _check_heads(checkpoint: WanCheckpoint, tp: int) -> None:
+    for expert in checkpoint.experts:
+        config = WanConfig.from_json_file(checkpoint.folder / expert / "config.json")
+        shard_size("num_attention_heads", config.num_attention_heads, tp)
+        shard_size("ffn_dim", config.ffn_dim, tp)
+    encoder = UMT5Config.from_json_file(checkpoint.folder / "text_encoder" / "config.json")
+    shard_size("num_heads of the text encoder", encoder.num_heads, tp)

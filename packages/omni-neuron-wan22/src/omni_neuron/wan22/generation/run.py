@@ -1,0 +1,86 @@
+"""The verb itself: plan, run, write, report."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+from safetensors.torch import save_file
+
+from omni_neuron.runtime.mode import enter_command_mode
+from omni_neuron.wan22 import envs
+from omni_neuron.wan22.generation.engine import Generated, running_engine
+from omni_neuron.wan22.generation.options import GenerateOptions
+from omni_neuron.wan22.generation.plan import GenerationPlan, plan_generation
+from omni_neuron.wan22.generation.streams import say, stdout_for_result
+from omni_neuron.wan22.media.contact_sheet import write_contact_sheet
+from omni_neuron.wan22.media.video import write_video
+
+
+def generate(options: GenerateOptions) -> None:
+    """Make the video and its contact sheet, and the latents where asked for.
+
+    Raises:
+        InputError: bad input, found before the engine starts where it can be.
+        RuntimeError: the engine or a worker failed.
+    """
+    start = time.perf_counter()
+    with stdout_for_result() as print_result:
+        mode = enter_command_mode()
+        if mode is not None:
+            say(mode)
+        _quieten_engine()
+        plan = plan_generation(options)
+        _announce(plan)
+        with running_engine(plan.checkpoint.folder, plan.stage) as engine:
+            result = engine.generate(plan.request)
+            startup = engine.startup_s
+        write = _write(plan, result)
+        total = time.perf_counter() - start
+        timings = {"startup": startup, **result.durations_s, "write": write, "total": total}
+        say(f"wrote {plan.video} and {plan.contact_sheet} in {total:.1f} s")
+        if options.json:
+            print_result(json.dumps(_report(plan, result, timings)))
+
+
+def _quieten_engine() -> None:
+    """Keep the engine's log to warnings, and its files local, unless the user chose otherwise."""
+    for variable, value in ((envs.logging_level, "WARNING"), (envs.hub_offline, "1")):
+        if not variable.is_set():
+            variable.set(value)
+
+
+def _announce(plan: GenerationPlan) -> None:
+    for note in plan.notes:
+        say(note)
+    degrees = " x ".join(f"{name}{degree}" for name, degree in plan.layout.items())
+    request = plan.request
+    say(
+        f"{plan.checkpoint.folder.name}: {request['num_frames']} frames of {request['width']}x{request['height']}, "
+        f"{request['num_inference_steps']} steps, {plan.stage.get('dtype')}, {degrees}"
+    )
+    say("starting the engine")
+
+
+def _write(plan: GenerationPlan, result: Generated) -> float:
+    start = time.perf_counter()
+    write_video(plan.video, result.frames, fps=plan.request["fps"])
+    write_contact_sheet(plan.contact_sheet, result.frames)
+    if plan.latents is not None:
+        save_file({"latents": result.latents}, plan.latents)
+    return time.perf_counter() - start
+
+
+def _report(plan: GenerationPlan, result: Generated, timings: dict[str, float]) -> dict[str, Any]:
+    return {
+        "video": str(plan.video),
+        "contact_sheet": str(plan.contact_sheet),
+        "latents": None if plan.latents is None else str(plan.latents),
+        "layout": plan.layout,
+        "dtype": plan.stage.get("dtype"),
+        "seed": plan.request["seed"],
+        "timings_s": {name: round(seconds, 3) for name, seconds in timings.items()},
+        "latents_sha256": result.latents_sha256,
+        "peak_rss_anon_mib": result.peak_rss_anon_mib,
+    }

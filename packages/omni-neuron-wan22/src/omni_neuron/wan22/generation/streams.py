@@ -1,0 +1,33 @@
+"""Standard output for the result alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+STDOUT, STDERR = 1, 2
+
+
+@contextmanager
+def stdout_for_result() -> Iterator[Callable[[str], None]]:
+    """Send everything that this process and its children write to standard output to standard error.
+
+    Yields:
+        a function that writes one line to the real standard output.
+    """
+    sys.stdout.flush()
+    real = os.dup(STDOUT)
+    os.dup2(STDERR, STDOUT)
+    try:
+        yield lambda line: os.write(real, f"{line}\n".encode()) and None
+    finally:
+        sys.stdout.flush()
+        os.dup2(real, STDOUT)
+        os.close(real)
+
+
+def say(line: str) -> None:
+    """Tell the user something, on standard error."""
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,77 @@
+"""What the engine does to a request before any worker sees it: check it, and fill in what it left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from vllm.logger import init_logger
+from vllm_omni.diffusion.models.wan2_2.pipeline_wan2_2 import (
+    get_wan22_pre_process_func as stock_pre_process_func,
+)
+
+from omni_neuron.wan22.checkpoint.layout import read_checkpoint
+from omni_neuron.wan22.request import (
+    VideoRules,
+    check_boundary_ratio,
+    check_flow_shift,
+    check_prompt,
+    check_steps,
+)
+
+logger = init_logger(__name__)
+
+DEFAULT_HEIGHT = 480
+DEFAULT_WIDTH = 832
+DEFAULT_FRAMES = 81
+SOLVER = "unipc"
+
+
+def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
+    """Factory that the engine calls once, for the checkpoint that it serves."""
+    rules = read_checkpoint(od_config.model).rules
+    stock = stock_pre_process_func(od_config)
+
+    def pre_process(request: Any) -> Any:
+        request = stock(request)
+        _check(request, rules)
+        return request
+
+    return pre_process
+
+
+def _check(request: Any, rules: VideoRules) -> None:
+    sampling, prompt = request.sampling_params, request.prompt
+    check_prompt(prompt if isinstance(prompt, str) else prompt.get("prompt") or "")
+    _refuse_images(prompt)
+    sampling.height = DEFAULT_HEIGHT if sampling.height is None else sampling.height
+    sampling.width = DEFAULT_WIDTH if sampling.width is None else sampling.width
+    rules.check_size(sampling.height, sampling.width)
+    frames = DEFAULT_FRAMES if sampling.num_frames is None else sampling.num_frames
+    sampling.num_frames, note = rules.round_frames(frames)
+    if note is not None:
+        logger.warning(note)
+    if sampling.num_inference_steps is not None:
+        check_steps(sampling.num_inference_steps)
+    if sampling.boundary_ratio is not None:
+        check_boundary_ratio(sampling.boundary_ratio)
+    second = sampling.guidance_scale_2 if sampling.guidance_scale_2_provided else None
+    rules.check_guidance(sampling.guidance_scale, second)
+    extra = sampling.extra_args or {}
+    if extra.get("flow_shift") is not None:
+        check_flow_shift(float(extra["flow_shift"]))
+    if extra.get("sample_solver", SOLVER) != SOLVER:
+        raise ValueError(
+            f"sample_solver is {extra['sample_solver']!r}, but only {SOLVER!r} exists; leave it out."
+        )
+    if sampling.latents is not None:
+        rules.check_latents(
+            tuple(sampling.latents.shape), sampling.height, sampling.width, sampling.num_frames
+        )
+
+
+def _refuse_images(prompt: Any) -> None:
+    if not isinstance(prompt, str) and (prompt.get("multi_modal_data") or {}).get("image") is not None:
+        raise ValueError(
+            "the request brings an image, but this pipeline makes videos from text only; leave it out."
+        )
