@@ -65,13 +65,7 @@ def run(checkpoint, tmp_path_factory):
     folder = tmp_path_factory.mktemp("libraries")
     cases = [{**BASE, **changes, "name": name} for name, changes in CASES.items()]
     (folder / "cases.json").write_text(json.dumps(cases))
-    command = [
-        sys.executable,
-        str(REFERENCE),
-        str(checkpoint),
-        str(folder / "cases.json"),
-        str(folder / "out"),
-    ]
+    command = [sys.executable, REFERENCE, checkpoint, folder / "cases.json", folder / "out"]
     subprocess.run(command, check=True, timeout=200, capture_output=True)
     return json.loads((folder / "out.json").read_text()), load_file(folder / "out.safetensors")
 

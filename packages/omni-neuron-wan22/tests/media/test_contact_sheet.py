@@ -21,15 +21,8 @@ def tiles(path, height, width):
     sheet = np.asarray(Image.open(path))
     rows, columns = (sheet.shape[0] - GAP) // (height + GAP), (sheet.shape[1] - GAP) // (width + GAP)
     assert sheet.shape == (GAP + rows * (height + GAP), GAP + columns * (width + GAP), 3)
-    return [
-        tuple(
-            sheet[
-                GAP + row * (height + GAP) + height // 2, GAP + column * (width + GAP) + width // 2
-            ].tolist()
-        )
-        for row in range(rows)
-        for column in range(columns)
-    ]
+    centres = sheet[GAP + height // 2 :: height + GAP, GAP + width // 2 :: width + GAP]
+    return [tuple(colour) for colour in centres.reshape(rows * columns, 3).tolist()]
 
 
 def test_small_frames_are_enlarged_and_in_reading_order(tmp_path):

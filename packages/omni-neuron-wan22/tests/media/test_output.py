@@ -29,9 +29,14 @@ def test_the_mode_is_that_of_an_ordinary_file(tmp_path):
 def test_an_error_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / "out.bin"
     path.write_bytes(b"old")
-    with pytest.raises(RuntimeError, match="stopped"), whole_file(path) as draft:
-        draft.write_bytes(b"half")
-        raise RuntimeError("stopped")
+
+    def write_half():
+        with whole_file(path) as draft:
+            draft.write_bytes(b"half")
+            raise RuntimeError("stopped")
+
+    with pytest.raises(RuntimeError, match="stopped"):
+        write_half()
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.bin"]
 
@@ -43,7 +48,7 @@ def test_a_full_disk_is_one_sentence(tmp_path):
 
 def test_a_bug_is_not_called_a_permission(tmp_path):
     with pytest.raises(FileNotFoundError), whole_file(tmp_path / "out"):
-        open(tmp_path / "nothing")
+        (tmp_path / "nothing").read_bytes()
 
 
 @pytest.mark.parametrize(("name", "reason"), [("missing/out.mp4", "does not exist"), ("", "is a folder")])

@@ -1,8 +1,8 @@
 """What the libraries make of a checkpoint: ``python checkpoint_report.py CHECKPOINT CASES.json OUT``.
 
-OUT.json gets what did not fit when each component was loaded by its own class, and what the tokenizer makes of
-some prompts; OUT.safetensors the results of the cases, see ``pipeline.py``.  One process, for importing takes
-longer than the work.
+OUT.json gets what did not fit when each component was loaded by its own class, and what the tokenizer makes
+of some prompts; OUT.safetensors the results of the cases, see ``pipeline.py``.  One process, for importing
+takes longer than the work.
 """
 
 import json

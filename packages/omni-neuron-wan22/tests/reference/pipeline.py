@@ -110,6 +110,9 @@ def run(pipeline: ReferencePipeline, boundary_ratio: float | None, case: dict) -
         callback_on_step_end=keep,
         return_dict=False,
     )[0]
+    schedule = flow_schedule(case["steps"], case["flow_shift"])
+    if not torch.equal(pipeline.scheduler.sigmas, schedule.sigmas):
+        raise RuntimeError(f"case {case['name']} ran on other sigmas")
     if len(steps) != case["steps"] or steps[-1].dtype != torch.float32:
         raise RuntimeError(f"case {case['name']}: {len(steps)} steps, latents in {steps[-1].dtype}")
     results = {f"{case['name']}.latents": steps[-1].contiguous()}
