@@ -1,0 +1,36 @@
+"""Write docs/environment.md from the modules named `envs` of every package."""
+
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from omni_neuron.runtime.env_var import markdown_table
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "docs" / "environment.md"
+INTRODUCTION = """\
+# Environment variables
+
+Every variable that this project reads, by package. A value that breaks its rule is an error that names the
+variable, and an empty value counts as unset. `nox -s docs` writes this page from the modules named `envs`.
+"""
+
+
+def modules() -> list[ModuleType]:
+    """The modules that declare variables, runtime first, for what several packages share stands there."""
+    sources = [file.parent for file in ROOT.glob("packages/*/src/omni_neuron/*/envs.py")]
+    names = sorted((folder.name for folder in sources), key=lambda name: (name != "runtime", name))
+    return [import_module(f"omni_neuron.{name}.envs") for name in names]
+
+
+def page() -> str:
+    """The text of the page."""
+    sections = [
+        f"## {module.__name__.rpartition('.')[0]}\n\n{module.__doc__.strip()}\n\n{markdown_table(module)}"
+        for module in modules()
+    ]
+    return "\n".join([INTRODUCTION, *sections])
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")

@@ -1,0 +1,65 @@
+"""Use one package where only it was installed: `python -I scripts/wheel_smoke.py omni-neuron-sim`."""
+
+import sys
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+
+
+def runtime() -> None:
+    from omni_neuron.runtime.mode import command_mode
+
+    print(command_mode().reason)
+
+
+def distributed() -> None:
+    from omni_neuron.distributed.layout import ParallelLayout
+
+    print(ParallelLayout(tp=2, cp=2, cfg=2).groups("cfg"))
+
+
+def kernels() -> None:
+    import torch
+
+    from omni_neuron.kernels.attention import explicit_attention
+
+    print(explicit_attention(*torch.randn(3, 1, 16, 2, 64)).shape)
+
+
+def sim() -> None:
+    from omni_neuron.sim.machine import CHIPS
+
+    print(*CHIPS)
+
+
+def platform() -> None:
+    for group in ("vllm.platform_plugins", "vllm_omni.platform_plugins"):
+        print(*[point.load()() for point in entry_points(group=group)])
+
+
+def wan22() -> None:
+    for point in entry_points(group="omni_neuron.pipelines"):
+        print(*point.load().PIPELINE_REGISTRY)
+
+
+def command() -> None:
+    from omni_neuron.cli.main import main
+
+    main(["--version"])
+
+
+CHECKS = {
+    "omni-neuron-runtime": runtime,
+    "omni-neuron-distributed": distributed,
+    "omni-neuron-kernels": kernels,
+    "omni-neuron-sim": sim,
+    "omni-neuron-platform": platform,
+    "omni-neuron-wan22": wan22,
+    "omni-neuron": command,
+}
+WITH_ENGINE = ("omni-neuron-platform", "omni-neuron-wan22")
+
+if __name__ == "__main__":
+    package = sys.argv[1]
+    if (find_spec("vllm") is not None) != (package in WITH_ENGINE):
+        sys.exit(f"{package} must {'bring' if package in WITH_ENGINE else 'not bring'} vllm.")
+    CHECKS[package]()
