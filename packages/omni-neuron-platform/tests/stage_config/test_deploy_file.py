@@ -8,7 +8,7 @@ from stage_file_helper import legacy, sample_of
 
 from omni_neuron.platform.registry import PipelineEntry
 from omni_neuron.platform.stage_config import (
-    SKIP_WARMUP_KEY,
+    WARM_UP_KEY,
     StageConfig,
     read_stage_config,
     to_deploy_dict,
@@ -60,7 +60,6 @@ def test_the_old_form_becomes_the_new_one(files):
                 "max_num_seqs": 2,
                 "parallel_config": {"tensor_parallel_size": 2, "ring_degree": 2},
                 "default_sampling_params": {"seed": 7},
-                "additional_config": {SKIP_WARMUP_KEY: True},
             }
         ],
     }
@@ -99,10 +98,16 @@ def test_every_key_is_written_where_it_is_read(files, key):
         assert files.read(document).values[key.name] == value
 
 
-@pytest.mark.parametrize("skip", [True, False])
-def test_the_warm_up_switch_travels_both_ways(skip):
-    document = to_deploy_dict(StageConfig({"skip_warmup": skip}), "WanPipeline")
-    assert document["stages"][0]["additional_config"] == {SKIP_WARMUP_KEY: skip}
+def test_a_warm_up_has_the_size_of_the_default_request():
+    values = {"skip_warmup": False, "height": 64, "num_frames": 5}
+    document = to_deploy_dict(StageConfig(values), "WanPipeline")
+    size = {"height": 64, "width": 832, "num_frames": 5}
+    assert document["stages"][0]["additional_config"] == {WARM_UP_KEY: size}
+
+
+@pytest.mark.parametrize("values", [{}, {"skip_warmup": True}])
+def test_no_warm_up_unless_asked_for(values):
+    assert "additional_config" not in to_deploy_dict(StageConfig(values), "WanPipeline")["stages"][0]
 
 
 def test_the_checkpoint_gives_the_class(checkpoint, tmp_path):

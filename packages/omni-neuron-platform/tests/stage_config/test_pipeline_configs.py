@@ -8,7 +8,7 @@ import json
 import pytest
 
 from omni_neuron.platform.registry import PipelineEntry
-from omni_neuron.platform.stage_config import SKIP_WARMUP_KEY, StageConfig, write_deploy_file
+from omni_neuron.platform.stage_config import WARM_UP_KEY, StageConfig, write_deploy_file
 from omni_neuron.platform.stage_config.key import STAGE
 from omni_neuron.platform.stage_config.pipeline_configs import pipeline_config, register_pipeline_configs
 from omni_neuron.platform.stage_config.table import by_place
@@ -113,7 +113,7 @@ def test_every_setting_reaches_the_place_where_it_acts(registered, checkpoint, t
     assert od_config.custom_pipeline_args == {"pipeline_class": "a.Pipeline"}
     assert od_config.diffusion_attention_config.default.backend == "TORCH_SDPA"
     assert od_config.diffusion_attention_config.per_role["cross"].backend == "FLASH_ATTN"
-    assert od_config.additional_config[SKIP_WARMUP_KEY] is False
+    assert od_config.additional_config[WARM_UP_KEY] == {"height": 64, "width": 96, "num_frames": 17}
     requests = StageConfig(VALUES).request_defaults
     assert {name: getattr(metadata.default_sampling_params, name) for name in requests} == requests
 

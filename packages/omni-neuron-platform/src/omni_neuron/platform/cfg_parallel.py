@@ -41,14 +41,16 @@ class NeuronCFGParallelMixin(CFGParallelMixin):  # type: ignore[misc]
             or output_slice is not None
             or not plain
         ):
+            # The mixin for pipeline parallelism, which may come next, does not know `kwargs`.
+            further = {} if kwargs is None else {"kwargs": kwargs}
             return super().predict_noise_maybe_with_cfg(
                 do_true_cfg,
                 true_cfg_scale,
                 positive_kwargs,
                 negative_kwargs,
-                cfg_normalize,
-                output_slice,
-                kwargs,
+                cfg_normalize=cfg_normalize,
+                output_slice=output_slice,
+                **further,
             )
         branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
         prediction = self.predict_noise(**branch)

@@ -14,6 +14,7 @@ from vllm_omni.diffusion.worker.diffusion_model_runner import DiffusionModelRunn
 from vllm_omni.platforms import current_omni_platform
 
 from omni_neuron.platform.config_check import refuse_stock_ring
+from omni_neuron.platform.stage_config import WARM_UP_KEY
 
 logger = init_logger(__name__)
 
@@ -54,6 +55,7 @@ class NeuronDiffusionModelRunner(DiffusionModelRunner):  # type: ignore[misc]
         refuse_stock_ring(pipeline, self.od_config)
         self.pipeline = pipeline.to(self.device)
         self._compile()
+        self._warm_up()
         logger.info("Loaded %s.", type(pipeline).__name__)
 
     def _compile(self) -> None:
@@ -67,6 +69,19 @@ class NeuronDiffusionModelRunner(DiffusionModelRunner):  # type: ignore[misc]
                 "method; use a pipeline of an omni-neuron model package, or set enforce_eager."
             )
         compile_components(backend)
+
+    @torch.inference_mode()
+    def _warm_up(self) -> None:
+        """Run every component once, so that the first request finds its graphs compiled."""
+        size = (self.od_config.additional_config or {}).get(WARM_UP_KEY)
+        if size is None:
+            return
+        warm_up = getattr(self.pipeline, "warm_up", None)
+        if warm_up is None:
+            raise ValueError(
+                f"skip_warmup is false, but {type(self.pipeline).__name__} has no warm-up; set it to true."
+            )
+        warm_up(**size)
 
     def _initialize_generator(self, sampling_params: Any) -> None:
         """Seed on the host unless the caller brings a generator or names its device.

@@ -17,8 +17,9 @@ from omni_neuron.platform.stage_config.pipeline_names import pipeline_name
 from omni_neuron.platform.stage_config.table import BY_NAME
 from omni_neuron.runtime.errors import InputError
 
-# Inside the engine's `additional_config`, the one block that it hands on unread.
-SKIP_WARMUP_KEY = "omni_neuron_skip_warmup"
+# Inside the engine's `additional_config`, the one block that it hands on unread: the size of the warm-up.
+WARM_UP_KEY = "omni_neuron_warm_up"
+WARM_UP_SIZE = {"height": 480, "width": 832, "num_frames": 81}
 _NOT_WRITTEN = {"sequence_parallel_size", "stage_type", "stage_id", "skip_warmup", "devices", "pipeline"}
 
 
@@ -46,8 +47,9 @@ def to_deploy_dict(config: StageConfig, model_class_name: str) -> dict[str, Any]
         if name not in _NOT_WRITTEN:
             _put(document, stage, BY_NAME[name].places.deploy[0], value)
     stage["model_class_name"] = architecture
-    if "skip_warmup" in config.values:
-        stage["additional_config"] = {SKIP_WARMUP_KEY: config.values["skip_warmup"]}
+    if not config.get("skip_warmup", True):
+        size = {name: config.request_defaults.get(name, value) for name, value in WARM_UP_SIZE.items()}
+        stage["additional_config"] = {WARM_UP_KEY: size}
     return document
 
 

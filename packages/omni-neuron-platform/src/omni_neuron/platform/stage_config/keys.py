@@ -70,7 +70,7 @@ KEYS: tuple[Entry, ...] = (
         ),
         Key("flow_shift", number(0, above=True), "pipeline: the shift of the schedule", flag="--flow-shift"),
         Key("enforce_eager", BOOLEAN, "model runner: nothing is compiled"),
-        Key("skip_warmup", BOOLEAN, "executor: whether the engine sends a first request by itself"),
+        Key("skip_warmup", BOOLEAN, "model runner: false runs every component once before the first request"),
         Key(
             "diffusion_load_format",
             choice("default", "dummy"),

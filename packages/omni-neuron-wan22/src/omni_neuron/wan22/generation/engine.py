@@ -15,6 +15,7 @@ import torch
 
 from omni_neuron.platform.stage_config import StageConfig, write_deploy_file
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.generation.streams import undecorate
 
 INIT_TIMEOUT_S = 3600
 REPORT_TIMEOUT_S = 60.0
@@ -50,9 +51,9 @@ class Engine:
             stage: the one stage's configuration.
             arguments: further arguments of `Omni`.
         """
+        start = time.perf_counter()
         from vllm_omni.entrypoints.omni import Omni
 
-        start = time.perf_counter()
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:
             deploy = write_deploy_file(stage, model, Path(folder) / "deploy.yaml")
             self._omni = Omni(
@@ -115,11 +116,14 @@ class Engine:
 @contextmanager
 def running_engine(model: Path, stage: StageConfig, **arguments: Any) -> Iterator[Engine]:
     """An engine for the time of the body."""
-    engine = Engine(model, stage, **arguments)
+    engine = None
     try:
+        engine = Engine(model, stage, **arguments)
         yield engine
     finally:
-        engine.close()
+        if engine is not None:
+            engine.close()
+        undecorate()
 
 
 def _to_uint8(images: Any) -> np.ndarray[Any, Any]:

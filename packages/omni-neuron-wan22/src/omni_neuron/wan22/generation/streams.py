@@ -28,6 +28,12 @@ def stdout_for_result() -> Iterator[Callable[[str], None]]:
         os.close(real)
 
 
+def undecorate() -> None:
+    """Take the prefix off this process's streams that a worker in this process has put there."""
+    for stream in (sys.stdout, sys.stderr):
+        vars(stream).pop("write", None)
+
+
 def say(line: str) -> None:
     """Tell the user something, on standard error."""
     print(line, file=sys.stderr, flush=True)

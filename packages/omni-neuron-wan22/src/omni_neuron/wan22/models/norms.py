@@ -56,6 +56,9 @@ class DistributedRMSNorm(nn.Module):
 
 def sum_of_squares(x: torch.Tensor) -> torch.Tensor:
     """Sum over the last dimension in float32, ``[..., n] -> [..., 1]``."""
+    if x.device.type != "cpu" or torch.compiler.is_compiling():
+        return x.float().square().sum(-1, keepdim=True)
+    # Step by step, the host would write the squares to memory and read them back.
     norm: torch.Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=torch.float32)
     return norm.square()
 

@@ -10,6 +10,8 @@ from functools import lru_cache
 
 import torch
 
+from omni_neuron.distributed.context_parallel import split_sequence
+from omni_neuron.distributed.groups import ParallelGroup
 from omni_neuron.runtime.errors import InputError
 
 Grid = tuple[int, int, int]
@@ -50,14 +52,27 @@ def build_rotary_tables(grid: Grid, head_dim: int, max_length: int) -> tuple[tor
     return angle.cos().float(), angle.sin().float()
 
 
-_cached_rotary_tables = lru_cache(maxsize=8)(build_rotary_tables)
+class RotaryTables:
+    """This rank's share of the tables on its device, remembered for the grids seen last.
 
+    ``tables(grid, device) -> (cos, sin)``, float32 ``[1, S/cp, 1, D/2]``; padded tokens get zeros.
+    """
 
-def rotary_tables(grid: Grid, head_dim: int, max_length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """:func:`build_rotary_tables`, remembered per grid; a trace gets the tables' own operations."""
-    if torch.compiler.is_compiling():
-        return build_rotary_tables(grid, head_dim, max_length)
-    return _cached_rotary_tables(grid, head_dim, max_length)
+    def __init__(self, head_dim: int, max_length: int, group: ParallelGroup) -> None:
+        self.head_dim = head_dim
+        self.max_length = max_length
+        self.group = group
+        # Inference tensors would tie later callers to inference mode.
+        self._remembered = lru_cache(maxsize=4)(torch.inference_mode(mode=False)(self._build))
+
+    def __call__(self, grid: Grid, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        # A trace must not read what changes between calls, or the second call would recompile.
+        build = self._build if torch.compiler.is_compiling() else self._remembered
+        return build(grid, device)
+
+    def _build(self, grid: Grid, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+        cos, sin = build_rotary_tables(grid, self.head_dim, self.max_length)
+        return split_sequence(cos, self.group, 1).to(device), split_sequence(sin, self.group, 1).to(device)
 
 
 def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:

@@ -17,7 +17,7 @@ from omni_neuron.wan22.models.block import WanTransformerBlock
 from omni_neuron.wan22.models.config import WanConfig
 from omni_neuron.wan22.models.embeddings import ConditionEmbedder, PatchEmbedding, ReplicatedLinear
 from omni_neuron.wan22.models.norms import modulated_layer_norm
-from omni_neuron.wan22.models.rope import Grid, rotary_tables
+from omni_neuron.wan22.models.rope import Grid, RotaryTables
 
 
 class WanTransformer3DModel(nn.Module):
@@ -51,6 +51,7 @@ class WanTransformer3DModel(nn.Module):
         shard_size("ffn_dim", config.ffn_dim, parallel.tp.size)
         self.config = config
         self.parallel = parallel
+        self.rotary_tables = RotaryTables(config.attention_head_dim, config.rope_max_seq_len, parallel.cp)
         dim = config.inner_dim
         self.patch_embedding = PatchEmbedding(config, dtype=dtype, device=device)
         self.condition_embedder = ConditionEmbedder(config, dtype=dtype, device=device)
@@ -99,8 +100,7 @@ class WanTransformer3DModel(nn.Module):
             ph=ph,
             pw=pw,
         )
-        tables = rotary_tables(grid, self.config.attention_head_dim, self.config.rope_max_seq_len)
-        cos, sin = (split_sequence(table, cp, 1).to(device) for table in tables)
+        cos, sin = self.rotary_tables(grid, device)
         tokens = self.forward_tokens(
             split_sequence(patches, cp, 1),
             cos,

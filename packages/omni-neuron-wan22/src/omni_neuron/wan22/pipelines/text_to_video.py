@@ -229,6 +229,26 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
             outputs[0].trajectory_latents = latents
         return outputs
 
+    def warm_up(self, height: int, width: int, num_frames: int) -> None:
+        """Run every component once at one size, so that its graphs exist before the first request."""
+        positive, negative = self.encode_prompt("warm up")
+        latents = torch.zeros(1, *self.checkpoint.rules.latent_shape(height, width, num_frames))
+        for expert in filter(None, (self.transformer, self.transformer_2)):
+            inputs = {
+                "hidden_states": latents.to(expert.dtype),
+                "timestep": torch.zeros(1, dtype=torch.int64),
+                "current_model": expert,
+            }
+            self.predict_noise_maybe_with_cfg(
+                do_true_cfg=True,
+                true_cfg_scale=DEFAULT_GUIDANCE_SCALE,
+                positive_kwargs={**inputs, "encoder_hidden_states": positive},
+                negative_kwargs={**inputs, "encoder_hidden_states": negative},
+                cfg_normalize=False,
+            )
+        if self._decodes:
+            self._decode(latents)
+
     def _embeddings(
         self, req: DiffusionRequestBatch, guided: bool
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
