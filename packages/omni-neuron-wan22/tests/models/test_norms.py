@@ -37,7 +37,9 @@ def rms_norm(x, weight, eps):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("eps", [1e-6, 0.5])
-def test_rms_norm(dtype, eps):
+@pytest.mark.parametrize("traced", [False, True])
+def test_rms_norm(dtype, eps, traced, monkeypatch):
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: traced)
     norm = DistributedRMSNorm(96, SINGLE, eps, dtype=dtype)
     norm.weight.data = normal(96, seed=1).to(dtype)
     x = normal(2, 33, 96).to(dtype)

@@ -7,8 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omni_neuron.distributed.groups import ParallelGroup
 from omni_neuron.runtime.errors import InputError
-from omni_neuron.wan22.models.rope import axis_dims, build_rotary_tables, rotary_tables, rotate
+from omni_neuron.wan22.models.rope import RotaryTables, axis_dims, build_rotary_tables, rotate
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,14 @@ def test_far_positions_keep_float64_angles():
 
 
 def test_tables_are_built_once_per_grid():
-    assert rotary_tables((2, 2, 2), 12, 8)[0] is rotary_tables((2, 2, 2), 12, 8)[0]
-    assert rotary_tables((2, 2, 3), 12, 8)[0].shape != rotary_tables((2, 2, 2), 12, 8)[0].shape
+    tables, cpu = RotaryTables(12, 8, ParallelGroup.single("cp")), torch.device("cpu")
+    with torch.inference_mode():
+        cos, sin = tables((2, 2, 2), cpu)
+    assert not cos.is_inference()
+    assert tables((2, 2, 2), cpu)[0] is cos
+    assert tables((2, 2, 2), cpu)[1] is sin
+    for actual, expected in zip(tables((2, 2, 3), cpu), build_rotary_tables((2, 2, 3), 12, 8), strict=True):
+        assert torch.equal(actual, expected)
 
 
 @pytest.mark.parametrize("axis", range(3))
