@@ -1,8 +1,12 @@
 """Decode with diffusers' Wan VAE and write what it gives: ``python vae.py OUTPUT_FOLDER``.
 
 For each family: the checkpoint folder as ``save_pretrained`` writes it, and ``decoded.safetensors``.
+``defaults.json`` has the constructor's defaults, ``sizes.json`` the parameters that decoding needs in the
+published configurations.
 """
 
+import inspect
+import json
 import sys
 from pathlib import Path
 
@@ -19,6 +23,21 @@ FAMILIES = {
         "decoder_base_dim": 8,
         "z_dim": 6,
         "num_res_blocks": 1,
+        "is_residual": True,
+        "in_channels": 12,
+        "out_channels": 12,
+        "patch_size": 2,
+        "scale_factor_spatial": 16,
+    },
+}
+PUBLISHED = {
+    "2.1": {},
+    "2.2": {
+        "base_dim": 160,
+        "decoder_base_dim": 256,
+        "z_dim": 48,
+        "latents_mean": [0.0] * 48,
+        "latents_std": [1.0] * 48,
         "is_residual": True,
         "in_channels": 12,
         "out_channels": 12,
@@ -69,7 +88,21 @@ def write_family(folder: Path, name: str, overrides: dict) -> None:
     )
 
 
+def write_published(folder: Path) -> None:
+    signature = inspect.signature(inspect.unwrap(AutoencoderKLWan.__init__))
+    defaults = {name: value.default for name, value in signature.parameters.items() if name != "self"}
+    (folder / "defaults.json").write_text(json.dumps(defaults))
+    sizes = []
+    for changes in PUBLISHED.values():
+        with torch.device("meta"):
+            vae = AutoencoderKLWan(**changes)
+        modules = (vae.decoder, vae.post_quant_conv)
+        sizes.append((changes, sum(p.numel() for module in modules for p in module.parameters())))
+    (folder / "sizes.json").write_text(json.dumps(sizes))
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
+    write_published(Path(sys.argv[1]))
     for family, values in FAMILIES.items():
         write_family(Path(sys.argv[1]), family, values)
