@@ -56,8 +56,8 @@ def environment(session: nox.Session, *install: str, vllm: str = "0.30.0") -> Pa
     folder = ROOT / ".nox" / session.name.partition("(")[0]
     python(session, 2, "-m", "uv", "venv", "--quiet", "--clear", "--python", sys.executable, folder)
     light = {"VLLM_TARGET_DEVICE": "empty", "VLLM_VERSION_OVERRIDE": vllm}
-    place = ("--quiet", "--no-config", "--python", folder, "--find-links", "dist", "--no-binary", "vllm")
-    python(session, 20, "-m", "uv", "pip", "install", *place, *install, env=light)
+    place = ("--quiet", "--no-config", "--compile-bytecode", "--python", folder, "--find-links", "dist")
+    python(session, 20, "-m", "uv", "pip", "install", *place, "--no-binary", "vllm", *install, env=light)
     return folder / "bin" / "python"
 
 

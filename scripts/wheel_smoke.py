@@ -32,8 +32,16 @@ def sim() -> None:
 
 
 def platform() -> None:
-    for group in ("vllm.platform_plugins", "vllm_omni.platform_plugins"):
-        print(*[point.load()() for point in entry_points(group=group)])
+    from omni_neuron.runtime.envs import cpu_mode
+
+    cpu_mode.set("1")
+    doors = {"vllm.platform_plugins": "omni_neuron_cpu", "vllm_omni.platform_plugins": "neuron"}
+    for group, name in doors.items():
+        (point,) = entry_points(group=group, name=name)
+        path = point.load()()
+        if path is None:
+            sys.exit(f"The plugin {name} of {group} is inactive in CPU mode.")
+        print(path)
 
 
 def wan22() -> None:
