@@ -9,6 +9,7 @@ The default sessions share the environment that nox runs in; those that need ano
 
 import sys
 from pathlib import Path
+from subprocess import DEVNULL
 
 import nox
 
@@ -144,9 +145,9 @@ def tests_3_13(session: nox.Session) -> None:
     own = sorted(Path.home().glob(".pyenv/versions/3.13.*/bin/python3.13"))
     request = str(own[-1]) if own else "3.13"
     find = (sys.executable, "-m", "uv", "python", "find", "--no-project", "--no-python-downloads", request)
-    found = session.run(*find, external=True, silent=True, success_codes=[0, 1, 2]).splitlines()[-1]
-    if not Path(found).is_file():
-        session.error("There is no Python 3.13 here: install it, for example with uv python install 3.13.")
+    found = session.run(*find, external=True, silent=True, stderr=DEVNULL, success_codes=[0, 1, 2]).strip()
+    if not found:
+        session.error("There is no Python 3.13 here: install it, for example with uv python install 3.13")
     folder = ROOT / ".nox" / "tests-3.13"
     python(
         *(session, 20, "-m", "uv", "sync", "--quiet", "--python", found, "--no-python-downloads"),
@@ -183,5 +184,5 @@ def hw_tests(session: nox.Session) -> None:
     from omni_neuron.runtime.devices import DEVICE_FOLDER, device_count
 
     if not device_count():
-        session.error(f"There is no Neuron device in {DEVICE_FOLDER}: run this on a trn2 or trn3 host.")
+        session.error(f"There is no Neuron device in {DEVICE_FOLDER}: run this on a trn2 or trn3 host")
     pytest(session, 60, *FOLDERS.values(), "-m", "hardware", "--timeout=1800")
