@@ -135,7 +135,7 @@ def minimums(session: nox.Session) -> None:
         interpreter = environment(
             session, *lowest, *direct, *engine, f"omni-neuron[{extra}]=={version}", *TEST_TOOLS, vllm="0.29.0"
         )
-        pytest(session, 20, *(FOLDERS[name] for name in names), "-m", marks, by=interpreter)
+        pytest(session, 30, *(FOLDERS[name] for name in names), "-m", marks, "--timeout=300", by=interpreter)
 
 
 @nox.session(name="tests-3.13", default=False)
