@@ -29,9 +29,9 @@ class Case:
     def request(self) -> dict[str, Any]:
         """By the names of the engine's sampling parameters, without the shift, which is an extra argument."""
         fields = asdict(self)
-        for name in ("name", "flow_shift"):
-            del fields[name]
-        return {**fields, "num_inference_steps": fields.pop("steps")}
+        del fields["name"], fields["flow_shift"]
+        fields["num_inference_steps"] = fields.pop("steps")
+        return fields
 
 
 BASE = Case("base")

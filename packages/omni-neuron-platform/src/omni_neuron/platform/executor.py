@@ -12,7 +12,9 @@ from vllm_omni.diffusion.executor import multiproc_executor
 from vllm_omni.diffusion.executor.multiproc_executor import MultiprocDiffusionExecutor
 
 from omni_neuron.platform.config_check import check_config
+from omni_neuron.platform.fork_server import worker_context
 from omni_neuron.platform.startup import FOLDER_KEY, startup_failure
+from omni_neuron.runtime.mode import detect_mode
 
 logger = init_logger(__name__)
 
@@ -32,6 +34,8 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):  # type: ignore[misc]
 
     def _init_executor(self) -> None:
         check_config(self.od_config)
+        if detect_mode().is_cpu:
+            multiproc_executor.mp = worker_context()
         self._segments: list[str] = []
         others = set(mp.active_children())
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from omni_neuron.platform.fork_server import start_fork_server
 from omni_neuron.platform.stage_config import StageConfig, write_deploy_file
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.mode import detect_mode
 from omni_neuron.wan22.generation.streams import undecorate
 
 INIT_TIMEOUT_S = 3600
@@ -52,6 +54,8 @@ class Engine:
             arguments: further arguments of `Omni`.
         """
         start = time.perf_counter()
+        if stage.world_size > 1 and detect_mode().is_cpu:
+            start_fork_server()
         from vllm_omni.entrypoints.omni import Omni
 
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:

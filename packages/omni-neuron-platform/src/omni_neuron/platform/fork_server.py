@@ -1,0 +1,71 @@
+"""Worker processes on the CPU, forked from one process that has imported the engine already.
+
+The stock executor starts every worker with an interpreter of its own, and each imports the engine anew: ten
+seconds of a core for every rank. In CPU mode a fork server imports it once. It is started before anything
+else happens, holds no thread and no device, and its children are as good as new processes. On hardware workers
+start as in the stock executor, because a device runtime does not survive a fork.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext
+from typing import Any
+
+import torch
+
+from omni_neuron.platform import envs
+
+# The worker's own module brings the engine; pipelines come with their package.
+PRELOAD = ["omni_neuron.platform.preload"]
+
+_environment: dict[str, str] | None = None
+
+
+def start_fork_server() -> None:
+    """Start the server now, so that it imports the engine while this process does something else."""
+    global _environment
+    if _environment is None:
+        multiprocessing.set_forkserver_preload(PRELOAD)
+        forkserver.ensure_running()
+        _environment = dict(os.environ)
+
+
+def worker_context() -> Any:
+    """What the executor should use in place of the module `multiprocessing`.
+
+    Workers get the environment of now, but what is read while the engine is imported was read by the server.
+    Where that differs, workers are spawned afresh.
+    """
+    start_fork_server()
+    return multiprocessing if _read_at_import(os.environ) != _read_at_import(_environment or {}) else _Context()
+
+
+def _read_at_import(environment: Mapping[str, str]) -> dict[str, str]:
+    names = ("VLLM_NEURON_", "VLLM_PLUGINS", "VLLM_LOGGING_", "VLLM_CONFIGURE_LOGGING")
+    return {name: value for name, value in environment.items() if name.startswith(names)}
+
+
+class _Context(ForkServerContext):
+    """A fork-server context that the executor may tell to spawn, and whose processes get our environment."""
+
+    def set_start_method(self, method: str | None, force: bool = False) -> None:
+        """Stay with the fork server."""
+
+    def Process(  # type: ignore[override]  # noqa: N802 (the name of multiprocessing)
+        self, *, target: Callable[..., object], args: Sequence[Any] = (), **options: Any
+    ) -> multiprocessing.process.BaseProcess:
+        """A process that runs `target` in this process's environment of now."""
+        return ForkServerContext.Process(target=_run, args=(dict(os.environ), target, args), **options)
+
+
+def _run(environment: dict[str, str], target: Callable[..., object], args: Sequence[Any]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    threads = envs.omp_num_threads()  # the server's OpenMP has read its own when it was loaded
+    if threads is not None:
+        torch.set_num_threads(threads)
+    target(*args)
