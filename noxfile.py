@@ -124,18 +124,16 @@ def minimums(session: nox.Session) -> None:
     uv = nox.project.load_toml("pyproject.toml")["tool"]["uv"]
     lowest = ("--no-sources", "--resolution", "lowest-direct", "--exclude-newer", uv["exclude-newer"])
     version = nox.project.load_toml("packages/omni-neuron/pyproject.toml")["project"]["version"]
-    below = ("runtime", "distributed", "kernels", "sim", "cli")
-    above = ("runtime", "distributed", "kernels", "platform", "wan22", "cli")
-    for names, extra, engine, marks in (
-        (below, "sim", (), FAST),
-        (above, "wan22", ("vllm==0.29.0", "vllm-omni==0.29.0rc1"), "not layouts and not slow"),
+    for names, engine, marks in (
+        (("runtime", "distributed", "kernels", "sim", "cli"), (), FAST),
+        (("wan22", "platform"), ("vllm==0.29.0", "vllm-omni==0.29.0rc1"), "not layouts and not slow"),
     ):
-        # The dependencies of each package are named one by one, since only what is named is lowered.
-        direct = [item for name in names for item in ("--requirements", f"{FOLDERS[name]}/pyproject.toml")]
-        interpreter = environment(
-            session, *lowest, *direct, *engine, f"omni-neuron[{extra}]=={version}", *TEST_TOOLS, vllm="0.29.0"
-        )
-        pytest(session, 30, *(FOLDERS[name] for name in names), "-m", marks, "--timeout=300", by=interpreter)
+        # Only what is named is lowered, so the dependencies of every package are named one by one.
+        direct = [f"--requirements={file}" for file in sorted(ROOT.glob("packages/*/pyproject.toml"))]
+        ours = [f"{Path(FOLDERS[name]).name}=={version}" for name in names]
+        interpreter = environment(session, *lowest, *direct, *engine, *ours, *TEST_TOOLS, vllm="0.29.0")
+        folders = [FOLDERS[name] for name in names]
+        pytest(session, 30, *folders, "-m", marks, "--timeout=300", by=interpreter)
 
 
 @nox.session(name="tests-3.13", default=False)

@@ -19,14 +19,13 @@ from omni_neuron.runtime.mode import detect_mode
 logger = init_logger(__name__)
 
 TERMINATE_TIMEOUT_S = 5.0
+# A peer of a dead worker may wait in a collective that cannot end: a long farewell only delays the error.
+FAILED_GRACE_S = 3.0
 
 
 def install_executor() -> None:
     """Make the engine's `mp` executor this one: it is looked up by name when an engine starts."""
     multiproc_executor.MultiprocDiffusionExecutor = NeuronMultiprocExecutor
-    # A peer of a dead worker waits in a collective that cannot end, so a long farewell only delays the error.
-    multiproc_executor._WORKER_SHUTDOWN_GRACE_S = 3.0
-    multiproc_executor._WORKER_TERMINATE_GRACE_S = 2.0
 
 
 class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):  # type: ignore[misc]
@@ -51,6 +50,9 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):  # type: ignore[misc]
         self._segments = [queue.buffer.shared_memory.name for queue in self._result_mqs]
 
     def shutdown(self) -> None:
+        if self._is_failed:
+            multiproc_executor._WORKER_SHUTDOWN_GRACE_S = FAILED_GRACE_S
+            multiproc_executor._WORKER_TERMINATE_GRACE_S = FAILED_GRACE_S
         super().shutdown()
         # A worker that was killed could not unlink the result queue that it had created.
         segments, self._segments = self._segments, []
