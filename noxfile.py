@@ -124,16 +124,18 @@ def minimums(session: nox.Session) -> None:
     uv = nox.project.load_toml("pyproject.toml")["tool"]["uv"]
     lowest = ("--no-sources", "--resolution", "lowest-direct", "--exclude-newer", uv["exclude-newer"])
     version = nox.project.load_toml("packages/omni-neuron/pyproject.toml")["project"]["version"]
-    for names, engine, marks in (
-        (("runtime", "distributed", "kernels", "sim", "cli"), (), FAST),
-        (("wan22", "platform"), ("vllm==0.29.0", "vllm-omni==0.29.0rc1"), "not layouts and not slow"),
+    below = ("runtime", "distributed", "kernels", "cli")
+    for tested, beside, engine in (
+        (("sim", *below), (), ()),
+        (("platform", "wan22"), below, ("vllm==0.29.0", "vllm-omni==0.29.0rc1")),
     ):
+        folders = [FOLDERS[name] for name in (*tested, *beside)]
         # Only what is named is lowered, so the dependencies of every package are named one by one.
-        direct = [f"--requirements={file}" for file in sorted(ROOT.glob("packages/*/pyproject.toml"))]
-        ours = [f"{Path(FOLDERS[name]).name}=={version}" for name in names]
-        interpreter = environment(session, *lowest, *direct, *engine, *ours, *TEST_TOOLS, vllm="0.29.0")
-        folders = [FOLDERS[name] for name in names]
-        pytest(session, 30, *folders, "-m", marks, "--timeout=300", by=interpreter)
+        direct = [f"--requirements={folder}/pyproject.toml" for folder in folders]
+        ours = [f"{Path(folder).name}=={version}" for folder in folders]
+        interpreter = environment(session, *lowest, *direct, *ours, *engine, *TEST_TOOLS, vllm="0.29.0")
+        marks = ("-m", "not layouts and not slow", "--timeout=300")
+        pytest(session, 30, *(FOLDERS[name] for name in tested), *marks, by=interpreter)
 
 
 @nox.session(name="tests-3.13", default=False)
