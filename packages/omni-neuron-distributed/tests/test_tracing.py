@@ -82,7 +82,7 @@ def compile_block(rank):
             for node in graph.graph.nodes
             if "_c10d_functional" in str(node.target) and "wait" not in str(node.target)
         ]
-        results[name] = (equal, counter.frame_count, collectives)
+        results[name] = (equal, counter.frame_count, collectives, [graph.code for graph in counter.graphs])
     return results
 
 
@@ -96,8 +96,14 @@ def test_one_graph_serves_both_requests_and_matches_eager(compiled_blocks, name)
     reduces = {"tp2": 4, "cp2": 0, "cfg2": 0}[name]
     gathers = {"tp2": 0, "cp2": 3, "cfg2": 1}[name]
     for results in compiled_blocks:
-        equal, graphs, collectives = results[name]
+        equal, graphs, collectives, _ = results[name]
         assert equal == [True, True]
         assert graphs == 1
         assert sum("all_reduce" in target for target in collectives) == reduces
         assert sum("all_gather" in target for target in collectives) == gathers
+
+
+@pytest.mark.parametrize("name", ["tp2", "cfg2"])
+def test_the_graph_of_every_rank_is_the_same(compiled_blocks, name):
+    first, second = (results[name][3] for results in compiled_blocks)
+    assert first == second

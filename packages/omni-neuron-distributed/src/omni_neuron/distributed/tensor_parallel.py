@@ -174,11 +174,16 @@ class VocabParallelEmbedding(nn.Module):
         self.local_rows = -(-num_embeddings // group.size)
         self.weight = nn.Parameter(torch.empty(self.local_rows, embedding_dim, dtype=dtype, device=device))
         set_weight_loader(self.weight, vocab_sharded(group, num_embeddings))
+        # A tensor, so that the graphs of all ranks are the same; never on meta, since no checkpoint fills it.
+        home = None if device is None or torch.device(device).type == "meta" else device
+        first_row = torch.tensor(group.rank_in_group * self.local_rows, device=home)
+        self.register_buffer("first_row", first_row, persistent=False)
+        self.first_row: torch.Tensor
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         if self.group.size == 1:
             return functional.embedding(ids, self.weight)
-        local_ids = ids - self.group.rank_in_group * self.local_rows
+        local_ids = ids - self.first_row
         mine = (local_ids >= 0) & (local_ids < self.local_rows)
         rows = functional.embedding(torch.where(mine, local_ids, 0), self.weight)
         return all_reduce(torch.where(mine.unsqueeze(-1), rows, 0.0), self.group)
