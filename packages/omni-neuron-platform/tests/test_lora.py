@@ -22,5 +22,5 @@ def test_a_request_without_an_adapter_passes() -> None:
     ],
 )
 def test_an_adapter_is_refused_by_name(call: Callable[[NoLoRAManager], object]) -> None:
-    with pytest.raises(ValueError, match="style.*no LoRA"):
+    with pytest.raises(ValueError, match=r"style.*no LoRA"):
         call(NoLoRAManager())

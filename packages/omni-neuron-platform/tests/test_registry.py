@@ -32,5 +32,5 @@ def test_third_parties_come_through_the_same_door(monkeypatch: pytest.MonkeyPatc
 )
 def test_a_package_without_a_registry_is_named(module: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "entry_points", lambda group: _doors(module))
-    with pytest.raises(TypeError, match="door0.*PIPELINE_REGISTRY"):
+    with pytest.raises(TypeError, match=r"door0.*PIPELINE_REGISTRY"):
         list(pipeline_entries())

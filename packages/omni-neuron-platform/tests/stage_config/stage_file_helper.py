@@ -52,6 +52,7 @@ SAMPLES = {
     "diffusion_load_format": "dummy",
     "worker_extension_cls": "a.B",
     "custom_pipeline_args.pipeline_class": "a.B",
+    "model_config.tp_reduce_dtype": "bfloat16",
     "diffusion_attention_config.default": "TORCH_SDPA",
     "diffusion_attention_config.per_role": {"cross": "TORCH_SDPA"},
 }

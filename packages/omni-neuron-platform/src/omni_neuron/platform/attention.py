@@ -12,7 +12,7 @@ from omni_neuron.kernels.attention import explicit_attention
 from omni_neuron.platform.attention_choice import MAX_HEAD_SIZE
 
 
-class NeuronSDPABackend(SDPABackend):  # type: ignore[misc]
+class NeuronSDPABackend(SDPABackend):
     """Scaled dot-product attention, softmax in the form that the device can compile."""
 
     @staticmethod
@@ -28,11 +28,11 @@ class NeuronSDPABackend(SDPABackend):  # type: ignore[misc]
         return NeuronSDPAImpl
 
 
-class NeuronSDPAImpl(SDPAImpl):  # type: ignore[misc]
+class NeuronSDPAImpl(SDPAImpl):
     """vLLM-Omni's SDPA with the mask broadcast over keys; explicit softmax where a device needs it.
 
-    Masked SDPA does not legalise in the native Neuron compiler, so on a device a masked call takes the form of
-    `NeuronFlashImpl`.
+    Masked SDPA does not legalise in the native Neuron compiler, so on a device a masked call takes the form
+    of `NeuronFlashImpl`.
     """
 
     def __init__(self, *args: Any, backend_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
@@ -49,7 +49,10 @@ class NeuronSDPAImpl(SDPAImpl):  # type: ignore[misc]
         value: torch.Tensor,
         attn_metadata: AttentionMetadata | None = None,
     ) -> torch.Tensor:
-        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`; the metadata's mask is `[B, Sk]`, True where a key counts."""
+        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`.
+
+        The metadata's mask is bool `[B, Sk]`, True where a key counts; the result has the query's dtype.
+        """
         masked = attn_metadata is not None and attn_metadata.attn_mask is not None
         if masked and query.device.type != "cpu":
             return _explicit_softmax(query, key, value, attn_metadata, self.softmax_scale)
@@ -78,7 +81,10 @@ class NeuronFlashImpl(NeuronSDPAImpl):
         value: torch.Tensor,
         attn_metadata: AttentionMetadata | None = None,
     ) -> torch.Tensor:
-        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`; the metadata's mask is `[B, Sk]`, True where a key counts."""
+        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`.
+
+        The metadata's mask is bool `[B, Sk]`, True where a key counts; the result has the query's dtype.
+        """
         return _explicit_softmax(query, key, value, attn_metadata, self.softmax_scale)
 
 

@@ -1,4 +1,7 @@
-"""Which attention backends can run on Neuron. Light, because the platform answers before the engine is built."""
+"""Which attention backends can run on Neuron.
+
+Light, because the platform answers before the engine is built.
+"""
 
 from __future__ import annotations
 

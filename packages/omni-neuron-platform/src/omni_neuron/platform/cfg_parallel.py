@@ -13,7 +13,7 @@ from omni_neuron.distributed.groups import ParallelGroup
 Prediction = torch.Tensor | tuple[torch.Tensor, ...]
 
 
-class NeuronCFGParallelMixin(CFGParallelMixin):  # type: ignore[misc]
+class NeuronCFGParallelMixin(CFGParallelMixin):
     """vLLM-Omni's mixin, with gather and combination as one functional region that a graph can hold.
 
     A pipeline sets `cfg_group`. Everything else than the plain combination over two ranks goes to the stock
@@ -32,7 +32,20 @@ class NeuronCFGParallelMixin(CFGParallelMixin):  # type: ignore[misc]
         output_slice: int | None = None,
         kwargs: dict[str, Any] | None = None,
     ) -> Prediction:
-        """Predict noise, `negative + scale * (positive - negative)` in the prediction's dtype when guided."""
+        """Predict noise; guided, `negative + scale * (positive - negative)` in the prediction's dtype.
+
+        Args:
+            do_true_cfg: whether to guide.
+            true_cfg_scale: the scale.
+            positive_kwargs: arguments of `predict_noise` for the prompt.
+            negative_kwargs: the same for the negative prompt; may be None without guidance.
+            cfg_normalize: whether the result gets the norm of the positive prediction.
+            output_slice: how many channels to keep, all when None.
+            kwargs: for a combination of the pipeline's own.
+
+        Returns:
+            the prediction, the same on every rank; a tuple of them where the model makes several.
+        """
         plain = type(self).combine_cfg_noise is CFGParallelMixin.combine_cfg_noise
         if (
             not do_true_cfg
@@ -53,7 +66,7 @@ class NeuronCFGParallelMixin(CFGParallelMixin):  # type: ignore[misc]
                 **further,
             )
         branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
-        prediction = self.predict_noise(**branch)
-        if isinstance(prediction, tuple):
-            return tuple(gather_guidance(part, true_cfg_scale, self.cfg_group) for part in prediction)
-        return gather_guidance(prediction, true_cfg_scale, self.cfg_group)
+        prediction = self.predict_noise(**(branch or {}))
+        parts = prediction if isinstance(prediction, tuple) else (prediction,)
+        guided = tuple(gather_guidance(part, true_cfg_scale, self.cfg_group) for part in parts)
+        return guided if len(guided) > 1 else guided[0]

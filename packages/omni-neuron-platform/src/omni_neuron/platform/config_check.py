@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from vllm_omni.diffusion.attention.layer import Attention
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, backend_path
+from omni_neuron.platform.parallel import tp_reduce_dtype
 
 # attribute of OmniDiffusionConfig: values at which the feature is off
 _UNSUPPORTED: dict[str, tuple[Any, ...]] = {
@@ -49,15 +51,30 @@ def check_config(od_config: Any) -> None:
             f"cfg_parallel_size is {od_config.parallel_config.cfg_parallel_size}: guidance has two branches; "
             "set 1 or 2."
         )
-    if (od_config.model_config or {}).get("tensor_capture") is not None:
+    _check_model_config(od_config.model_config or {})
+    _check_attention(od_config.diffusion_attention_config)
+
+
+def _check_model_config(model_config: Mapping[str, Any]) -> None:
+    if model_config.get("tensor_capture") is not None:
         raise ValueError(
             "tensor_capture is set, but omni-neuron cannot capture tensors yet; remove the block."
         )
-    attention = od_config.diffusion_attention_config
-    specs = {"default": attention.default, **attention.per_role} if attention is not None else {}
-    for spec in specs.values():
-        if spec is not None:
-            backend_path(spec.backend, HEAD_SIZE_UNKNOWN)
+    tp_reduce_dtype(model_config)
+
+
+def _check_attention(attention: Any) -> None:
+    specs = {} if attention is None else {"default": attention.default, **attention.per_role}
+    for place, spec in specs.items():
+        if spec is None:
+            continue
+        backend_path(spec.backend, HEAD_SIZE_UNKNOWN)
+        options = spec.backend_kwargs()
+        if options:
+            raise ValueError(
+                f"attention backend {spec.backend} of {place} has the options {sorted(options)}, "
+                "which have no effect on Neuron; remove them."
+            )
 
 
 def _refuse_features(config: Any, features: dict[str, tuple[Any, ...]]) -> None:

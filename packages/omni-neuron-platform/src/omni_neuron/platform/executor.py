@@ -28,7 +28,7 @@ def install_executor() -> None:
     multiproc_executor.MultiprocDiffusionExecutor = NeuronMultiprocExecutor
 
 
-class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):  # type: ignore[misc]
+class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):
     """One process per rank."""
 
     def _init_executor(self) -> None:

@@ -2,8 +2,8 @@
 
 The stock executor starts every worker with an interpreter of its own, and each imports the engine anew: ten
 seconds of a core for every rank. In CPU mode a fork server imports it once. It is started before anything
-else happens, holds no thread and no device, and its children are as good as new processes. On hardware workers
-start as in the stock executor, because a device runtime does not survive a fork.
+else happens, holds no thread and no device, and its children are as good as new processes. On hardware
+workers start as in the stock executor, because a device runtime does not survive a fork.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def worker_context() -> Any:
     Where that differs, workers are spawned afresh.
     """
     start_fork_server()
-    return multiprocessing if _read_at_import(os.environ) != _read_at_import(_environment or {}) else _Context()
+    changed = _read_at_import(os.environ) != _read_at_import(_environment or {})
+    return multiprocessing if changed else _Context()
 
 
 def _read_at_import(environment: Mapping[str, str]) -> dict[str, str]:

@@ -21,8 +21,11 @@ logger = init_logger(__name__)
 HOST = torch.device("cpu")
 
 
-class NeuronDiffusionModelRunner(DiffusionModelRunner):  # type: ignore[misc]
+class NeuronDiffusionModelRunner(DiffusionModelRunner):
     """vLLM-Omni's runner; only loading, compiling and the place of random numbers differ."""
+
+    # Capture of tensors, once it exists, hooks the modules before `_compile`, so that its hooks are traced,
+    # and wraps `predict_noise` after it.
 
     def load_model(
         self,
@@ -35,7 +38,7 @@ class NeuronDiffusionModelRunner(DiffusionModelRunner):  # type: ignore[misc]
         Casts and layout changes happen on the host: an eager device copy can do neither.
 
         Args:
-            memory_pool_context_fn: where the engine wants weights allocated; a Neuron device has no such pools.
+            memory_pool_context_fn: where the engine wants weights allocated; Neuron has no such pools.
             load_format: "default", "custom_pipeline", or "dummy", which loads nothing now because a custom
                 pipeline follows.
             custom_pipeline_name: dotted path of the class for "custom_pipeline".

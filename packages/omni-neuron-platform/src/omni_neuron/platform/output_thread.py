@@ -1,9 +1,10 @@
 """The worker's background output thread, without device streams.
 
 vLLM-Omni packs a finished request's tensors into shared memory on a thread of its own, with a side stream of
-the accelerator. Neither the CPU nor an eager Neuron device has such streams; without one the stock thread dies
-on its first line, silently, and the caller waits for an answer that cannot come. This loop packs without a
-stream, and a failure that it cannot report as a request's error ends the worker, which the executor notices.
+the accelerator. Neither the CPU nor an eager Neuron device has such streams; without one the stock thread
+dies on its first line, silently, and the caller waits for an answer that cannot come. This loop packs without
+a stream, and a failure that it cannot report as a request's error ends the worker, which the executor
+notices.
 """
 
 from __future__ import annotations

@@ -8,26 +8,24 @@ import torch
 from vllm_omni.platforms.interface import OmniPlatform, OmniPlatformEnum
 
 from omni_neuron.platform.attention_choice import backend_path
-from omni_neuron.platform.vllm_platform import DEVICE_TYPE, NeuronBasePlatform
+from omni_neuron.platform.device_bases import device_platform
+from omni_neuron.platform.visible_devices import list_visible_devices
+from omni_neuron.platform.vllm_platform import DEVICE_TYPE
 from omni_neuron.runtime import envs
 from omni_neuron.runtime.adapter import get_adapter
-from omni_neuron.runtime.wheels import inspect_wheel
 
 CPU_MODE_RANKS = 64  # logical cores of a trn2.48xlarge
 
-_DevicePlatform: type[Any] = NeuronBasePlatform
-if DEVICE_TYPE == "neuron" and inspect_wheel("vllm-neuron").is_real:
-    from vllm_neuron.vllm.platform import NeuronPlatform as _DevicePlatform
+_DevicePlatform: Any = device_platform()
 
 
-class NeuronOmniPlatform(OmniPlatform, _DevicePlatform):  # type: ignore[misc]
+class NeuronOmniPlatform(OmniPlatform, _DevicePlatform):
     """One Trainium core per worker, or one CPU process that stands in for it."""
 
     _omni_enum = OmniPlatformEnum.OOT
     device_name = DEVICE_TYPE
     device_type = DEVICE_TYPE
-    device_control_env_var = "NEURON_VISIBLE_DEVICES"
-    dist_backend = NeuronBasePlatform.dist_backend
+    device_control_env_var = envs.visible_devices.name
 
     # What the engine should run.
 
@@ -82,6 +80,17 @@ class NeuronOmniPlatform(OmniPlatform, _DevicePlatform):  # type: ignore[misc]
 
     # The device.
 
+    @property
+    def dist_backend(self) -> str:
+        """Name for `torch.distributed.init_process_group`."""
+        return get_adapter().process_group_backend()
+
+    @classmethod
+    def set_device_control_env_var(cls, devices: str | int | None) -> None:
+        """Choose the cores of the processes that start next, one by one: the engine reads no ranges."""
+        super().set_device_control_env_var(devices)
+        list_visible_devices()
+
     @classmethod
     def get_torch_device(cls, local_rank: int | None = None) -> torch.device:
         """The one device of a worker; its index is 0 because a worker sees one core."""
@@ -89,7 +98,7 @@ class NeuronOmniPlatform(OmniPlatform, _DevicePlatform):  # type: ignore[misc]
 
     @classmethod
     def get_device_count(cls) -> int:
-        """Logical cores that the engine may give to ranks; in CPU mode any number up to one host's may be had."""
+        """Logical cores that the engine may give to ranks; in CPU mode as many as a trn2 host has."""
         visible = envs.visible_devices()
         if visible is not None:
             return len(visible)

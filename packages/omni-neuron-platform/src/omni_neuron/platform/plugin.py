@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 
 from omni_neuron.platform.stage_config.pipeline_configs import schedule_pipeline_configs
+from omni_neuron.platform.visible_devices import list_visible_devices
+from omni_neuron.runtime import envs
 from omni_neuron.runtime.diagnosis.check import Status
 from omni_neuron.runtime.diagnosis.packages import check_engine
 from omni_neuron.runtime.errors import SetupError
@@ -23,6 +25,9 @@ def neuron_omni_platform_plugin() -> str | None:
     if not mode.is_active:
         logger.warning("omni-neuron is installed but inactive: %s", mode.reason)
         return None
+    if mode.is_hardware and not envs.backend.is_set():
+        envs.backend.set("neuron_native")  # SDK 2.32 reads unset as the XLA route
+    list_visible_devices()
     schedule_pipeline_configs()
     return "omni_neuron.platform.platform.NeuronOmniPlatform"
 
@@ -39,11 +44,14 @@ def register_neuron_pipelines() -> None:
     """Register the pipelines of the installed model packages, and what the engine lacks for this platform.
 
     Raises:
-        SetupError: vllm and vllm-omni do not belong together, or are outside the supported range. vLLM-Omni
-            swallows errors of platform detection, so the check stands here, where it is heard.
+        SetupError: vllm and vllm-omni do not belong together, or are outside the supported range.
+        InputError: an environment variable holds what it must not.
+
+    vLLM-Omni swallows errors of platform detection, so the checks stand here, where they are heard.
     """
     if not detect_mode().is_active:
         return
+    list_visible_devices()
     engine = check_engine()
     if engine.status is Status.FAIL:
         raise SetupError(f"{engine.finding}: {engine.remedy}.")

@@ -1,8 +1,8 @@
 """The door for model packages: entry points of group `omni_neuron.pipelines`.
 
 Such an entry point names a module with a `PIPELINE_REGISTRY`, a sequence of `PipelineEntry`. The module is
-imported in every engine process, so it stays light: the pipeline's own module is imported by the engine when a
-checkpoint asks for it.
+imported in every engine process, so it stays light: the pipeline's own module is imported by the engine when
+a checkpoint asks for it.
 """
 
 from __future__ import annotations

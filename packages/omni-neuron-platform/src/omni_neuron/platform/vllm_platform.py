@@ -11,6 +11,7 @@ import psutil
 import torch
 from vllm.platforms.interface import Platform, PlatformEnum
 
+from omni_neuron.runtime import envs
 from omni_neuron.runtime.adapter import get_adapter
 from omni_neuron.runtime.mode import detect_mode
 
@@ -25,9 +26,13 @@ class NeuronBasePlatform(Platform):
     device_type = DEVICE_TYPE
     dispatch_key = "CPU" if DEVICE_TYPE == "cpu" else "PrivateUse1"
     ray_device_key = "neuron_cores"
-    device_control_env_var = "NEURON_VISIBLE_DEVICES"
-    dist_backend = "gloo" if DEVICE_TYPE == "cpu" else "cpu:gloo,neuron:neuron"
+    device_control_env_var = envs.visible_devices.name
     simple_compile_backend = "eager"
+
+    @property
+    def dist_backend(self) -> str:
+        """Name for `torch.distributed.init_process_group`."""
+        return get_adapter().process_group_backend()
 
     @classmethod
     def get_device_name(cls, device_id: int = 0) -> str:

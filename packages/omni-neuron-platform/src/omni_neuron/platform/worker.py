@@ -9,22 +9,19 @@ from vllm_omni.diffusion.distributed.parallel_state import get_world_group
 from vllm_omni.diffusion.worker.diffusion_worker import DiffusionWorker
 
 from omni_neuron.platform.config_check import check_config
-from omni_neuron.platform.core_setup import prepare_core
+from omni_neuron.platform.core_setup import announce_sizes, prepare_core
+from omni_neuron.platform.device_bases import device_worker
 from omni_neuron.platform.lora import NoLoRAManager
 from omni_neuron.platform.output_thread import install_stream_free_output
 from omni_neuron.platform.parallel import register_live_groups
 from omni_neuron.platform.startup import reported_failure
 from omni_neuron.runtime.adapter import get_adapter
 from omni_neuron.runtime.memory import AnonymousMemoryPeak
-from omni_neuron.runtime.mode import detect_mode
-from omni_neuron.runtime.wheels import inspect_wheel
 
-_DeviceWorker: type[Any] = object
-if detect_mode().is_hardware and inspect_wheel("vllm-neuron").is_real:
-    from vllm_neuron.vllm.worker.neuron_worker import NeuronWorker as _DeviceWorker
+_DeviceWorker: Any = device_worker()
 
 
-class NeuronDiffusionWorker(DiffusionWorker, _DeviceWorker):  # type: ignore[misc]
+class NeuronDiffusionWorker(DiffusionWorker, _DeviceWorker):
     """vLLM-Omni's diffusion worker on a Neuron core."""
 
     def __init__(self, local_rank: int, rank: int, od_config: Any, skip_load_model: bool = False) -> None:
@@ -41,10 +38,21 @@ class NeuronDiffusionWorker(DiffusionWorker, _DeviceWorker):  # type: ignore[mis
         the runtime reads it once. Importing Lite replaces `F.gelu` by a builtin that cannot be traced, so the
         aten operator is put back before any model is built.
         """
-        prepare_core(self, self.local_rank)
+        prepare_core(self.od_config.num_gpus, self.local_rank)
         super().init_device()
         get_adapter().restore_gelu()
         register_live_groups(self.od_config.parallel_config)
+
+    @property
+    def vllm_config(self) -> Any:
+        """vLLM's configuration; its sizes are completed as soon as the base class has made it."""
+        return self._vllm_config
+
+    @vllm_config.setter
+    def vllm_config(self, config: Any) -> None:
+        self._vllm_config = config
+        if config is not None:
+            announce_sizes(self, config)
 
     def init_lora_manager(self) -> None:
         """Install a manager that refuses requests which bring an adapter."""

@@ -12,5 +12,8 @@ logging_level = EnvVar[str | None](
     "VLLM_LOGGING_LEVEL", None, TEXT, "The engine's log; `generate` sets WARNING where nobody chose."
 )
 hub_offline = EnvVar[str | None](
-    "HF_HUB_OFFLINE", None, TEXT, "1 keeps the engine from asking a model hub; `generate` sets it, as it loads folders."
+    "HF_HUB_OFFLINE",
+    None,
+    TEXT,
+    "1 keeps the engine from asking a model hub; `generate` sets it, as it loads folders.",
 )

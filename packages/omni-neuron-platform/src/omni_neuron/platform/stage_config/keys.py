@@ -88,6 +88,14 @@ KEYS: tuple[Entry, ...] = (
         Key("per_role", ATTENTION_ROLES, "platform: the attention backend by role"),
         block="diffusion_attention_config.",
     ),
+    *engine(
+        Key(
+            "tp_reduce_dtype",
+            choice("float32", "bfloat16"),
+            "models: payload of tensor-parallel sums; float32 in CPU mode and bfloat16 on hardware if absent",
+        ),
+        block="model_config.",
+    ),
     Key(
         "max_num_seqs",
         integer(1),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
@@ -20,12 +20,14 @@ def needs_offload(device: torch.device) -> bool:
 
 @contextmanager
 def offloaded(modules: Sequence[nn.Module], host: torch.device) -> Iterator[None]:
-    """Keep `modules` on `host` during the body, and bring them back after it, also after an exception."""
-    devices = [next(module.parameters()).device for module in modules]
-    try:
+    """Keep `modules` on `host` during the body.
+
+    Each goes back to where it was when the body ends, also by an exception, and also when another of them
+    could not be moved.
+    """
+    with ExitStack() as restore:
         for module in modules:
+            device = next(module.parameters()).device
+            restore.callback(module.to, device)
             module.to(host)
         yield
-    finally:
-        for module, device in zip(modules, devices, strict=True):
-            module.to(device)

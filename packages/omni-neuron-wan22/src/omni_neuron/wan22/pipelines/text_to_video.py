@@ -25,7 +25,8 @@ from vllm_omni.platforms import current_omni_platform
 
 from omni_neuron.platform.cfg_parallel import NeuronCFGParallelMixin
 from omni_neuron.platform.compat import video_output
-from omni_neuron.platform.parallel import parallel_context
+from omni_neuron.platform.parallel import parallel_context, tp_reduce_dtype
+from omni_neuron.wan22.models.transformer import WanTransformer3DModel
 from omni_neuron.wan22.pipelines.compile import compile_decoder, compile_encoder, compile_transformer
 from omni_neuron.wan22.pipelines.components import WanComponents, build_components, load_components
 from omni_neuron.wan22.pipelines.offload import needs_offload, offloaded
@@ -41,7 +42,7 @@ HOST = torch.device("cpu")
 LATENT_DTYPE = torch.float32
 
 
-class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[misc]
+class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
     """One request: encode the prompts, denoise with the expert of each noise level, decode the video.
 
     The latents and the solver stay on the host in fp32; only the model's input is cast and moved. Every rank
@@ -58,7 +59,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
         nn.Module.__init__(self)
         self.od_config = od_config
         self.device = get_local_device()
-        self.parallel = parallel_context()
+        self.parallel = parallel_context(tp_reduce_dtype(od_config.model_config))
         self.cfg_group = self.parallel.cfg
         parts: WanComponents = build_components(od_config, self.parallel)
         self.checkpoint = parts.checkpoint
@@ -70,7 +71,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
         self.scheduler = NeuronFlowUniPCMultistepScheduler()
         self.weights_sources: list[Any] = []
         self.boundary_ratio = od_config.boundary_ratio
-        self.transformer_config = (self.transformer or self.transformer_2).config
+        self.transformer_config = self._experts[0].config
         self.vae_scale_factor_temporal = self.vae.config.scale_factor_temporal
         self.vae_scale_factor_spatial = self.vae.config.scale_factor_spatial
         self.expand_timesteps = False
@@ -105,6 +106,11 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
         compile_encoder(self.text_encoder.encoder, backend)
         if self._decodes:
             compile_decoder(self.vae, backend)
+
+    @property
+    def _experts(self) -> list[WanTransformer3DModel]:
+        """Those that were built, high noise first."""
+        return [expert for expert in (self.transformer, self.transformer_2) if expert is not None]
 
     @property
     def _decodes(self) -> bool:
@@ -150,7 +156,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
 
     def predict_noise(self, current_model: nn.Module | None = None, **kwargs: Any) -> torch.Tensor:
         """Velocity `[B, C, T, h, w]` at a noise level, in the model's dtype, on the device."""
-        model = current_model or self.transformer
+        model = current_model or self._experts[0]
         prediction: torch.Tensor = model(
             kwargs["hidden_states"].to(self.device),
             kwargs["timestep"].to(self.device),
@@ -213,7 +219,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
                 guidance_low=guidance_low,
                 guidance_high=guidance_high,
                 boundary_timestep=self._boundary_timestep(sampling.boundary_ratio),
-                dtype=(self.transformer or self.transformer_2).dtype,
+                dtype=self._experts[0].dtype,
                 attention_kwargs={},
             )
         self._current_timestep = None
@@ -233,7 +239,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
         """Run every component once at one size, so that its graphs exist before the first request."""
         positive, negative = self.encode_prompt("warm up")
         latents = torch.zeros(1, *self.checkpoint.rules.latent_shape(height, width, num_frames))
-        for expert in filter(None, (self.transformer, self.transformer_2)):
+        for expert in self._experts:
             inputs = {
                 "hidden_states": latents.to(expert.dtype),
                 "timestep": torch.zeros(1, dtype=torch.int64),
@@ -261,11 +267,14 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
             num_videos_per_prompt=sampling.num_outputs_per_prompt or 1,
             max_sequence_length=sampling.max_sequence_length or 512,
             device=self.device,
-            dtype=(self.transformer or self.transformer_2).dtype,
+            dtype=self._experts[0].dtype,
         )
 
     def _boundary_timestep(self, requested: float | None) -> float | None:
-        """Timestep below which the low-noise expert takes over: configuration, request, checkpoint, default."""
+        """Timestep below which the low-noise expert takes over.
+
+        The ratio is that of the configuration, else the request's, the checkpoint's, the default.
+        """
         if not self.checkpoint.rules.two_experts:
             return None
         candidates = (self.boundary_ratio, requested, self.checkpoint.boundary_ratio, DEFAULT_BOUNDARY_RATIO)
@@ -287,8 +296,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):  # type: ignore[
         # The reciprocal is rounded before it divides, as in the reference.
         inverse_std = (1.0 / torch.tensor(config.latents_std)).to(dtype).view(1, -1, 1, 1, 1)
         z = (z / inverse_std + mean).to(self.device)
-        experts = [expert for expert in (self.transformer, self.transformer_2) if expert is not None]
-        with offloaded(experts, HOST) if needs_offload(self.device) else nullcontext():
+        with offloaded(self._experts, HOST) if needs_offload(self.device) else nullcontext():
             frames: torch.Tensor = self.vae.decode(z, return_dict=False)[0]
             return frames.to(HOST)
 
