@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import multiprocessing as mp
+import multiprocessing
 import tempfile
+import threading
 from multiprocessing import shared_memory
 from pathlib import Path
+from typing import Any
 
 from vllm.logger import init_logger
 from vllm_omni.diffusion.executor import multiproc_executor
 from vllm_omni.diffusion.executor.multiproc_executor import MultiprocDiffusionExecutor
 
 from omni_neuron.platform.config_check import check_config
+from omni_neuron.platform.engine_loop import install_loop_guard
 from omni_neuron.platform.fork_server import worker_context
+from omni_neuron.platform.launch import Launcher, all_or_none, cause_of_death
 from omni_neuron.platform.startup import FOLDER_KEY, startup_failure
 from omni_neuron.runtime.mode import detect_mode
 
 logger = init_logger(__name__)
 
-TERMINATE_TIMEOUT_S = 5.0
 # A peer of a dead worker may wait in a collective that cannot end: a long farewell only delays the error.
 FAILED_GRACE_S = 3.0
 
 
 def install_executor() -> None:
     """Make the engine's `mp` executor this one: it is looked up by name when an engine starts."""
+    install_loop_guard()
     multiproc_executor.MultiprocDiffusionExecutor = NeuronMultiprocExecutor
 
 
@@ -33,41 +37,58 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):
 
     def _init_executor(self) -> None:
         check_config(self.od_config)
-        if detect_mode().is_cpu:
-            multiproc_executor.mp = worker_context()
+        self._shutdown_lock = threading.RLock()
         self._segments: list[str] = []
-        others = set(mp.active_children())
+        launcher = Launcher(worker_context() if detect_mode().is_cpu else multiprocessing)
+        multiproc_executor.mp = launcher
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:
             self.od_config.additional_config = {
                 **(self.od_config.additional_config or {}),
                 FOLDER_KEY: folder,
             }
             try:
-                super()._init_executor()
+                with all_or_none(launcher):
+                    super()._init_executor()
             except Exception as error:
-                _end([child for child in mp.active_children() if child not in others])
-                raise startup_failure(Path(folder)) or error from error
+                raise startup_failure(Path(folder)) or _death_at_start(launcher) or error from error
         self._segments = [queue.buffer.shared_memory.name for queue in self._result_mqs]
 
+    def _result_pump(self, result_mq: Any = None) -> None:
+        """The stock thread that hands out results; without it every request would wait for ever."""
+        try:
+            super()._result_pump(result_mq)
+        except Exception:
+            logger.exception("The thread that reads the workers' results died; ending the workers.")
+            self._is_failed = True
+            self.shutdown()
+            for callback in self._failure_callbacks:
+                callback()
+
     def shutdown(self) -> None:
-        if self._is_failed:
-            multiproc_executor._WORKER_SHUTDOWN_GRACE_S = FAILED_GRACE_S
-            multiproc_executor._WORKER_TERMINATE_GRACE_S = FAILED_GRACE_S
-        super().shutdown()
-        # A worker that was killed could not unlink the result queue that it had created.
-        segments, self._segments = self._segments, []
-        for name in segments:
-            _unlink(name)
+        """End the workers; a second caller waits until the first has ended them."""
+        with self._shutdown_lock:
+            if self._is_failed:
+                multiproc_executor._WORKER_SHUTDOWN_GRACE_S = FAILED_GRACE_S
+                multiproc_executor._WORKER_TERMINATE_GRACE_S = FAILED_GRACE_S
+                self._fail_waiting()
+            super().shutdown()
+            # A worker that was killed could not unlink the result queue that it had created.
+            segments, self._segments = self._segments, []
+            for name in segments:
+                _unlink(name)
+
+    def _fail_waiting(self) -> None:
+        """Give the requests that wait their reason now, before the peers of a dead worker are ended."""
+        reason = cause_of_death(self._processes) or "a helper thread of the engine died"
+        error = RuntimeError(f"{reason}, and the request with it; start a new engine.")
+        with self._futures_lock:
+            for waiting in (*self._rpc_futures.values(), *self._output_futures.values()):
+                multiproc_executor.try_set_exception(waiting, error)
 
 
-def _end(processes: list[mp.process.BaseProcess]) -> None:
-    for process in processes:
-        process.terminate()
-    for process in processes:
-        process.join(TERMINATE_TIMEOUT_S)
-        if process.is_alive():
-            process.kill()
-            process.join(TERMINATE_TIMEOUT_S)
+def _death_at_start(launcher: Launcher) -> RuntimeError | None:
+    reason = cause_of_death(launcher.processes)
+    return None if reason is None else RuntimeError(f"{reason} while it started; its last lines are above.")
 
 
 def _unlink(name: str) -> None:

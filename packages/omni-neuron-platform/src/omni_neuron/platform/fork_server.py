@@ -11,7 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext
 from typing import Any
 
@@ -21,6 +21,7 @@ from omni_neuron.platform import envs
 
 # The worker's own module brings the engine; pipelines come with their package.
 PRELOAD = ["omni_neuron.platform.preload"]
+STDERR = 2
 
 _environment: dict[str, str] | None = None
 
@@ -29,9 +30,26 @@ def start_fork_server() -> None:
     """Start the server now, so that it imports the engine while this process does something else."""
     global _environment
     if _environment is None:
+        quieten_resource_tracker()
         multiprocessing.set_forkserver_preload(PRELOAD)
         forkserver.ensure_running()
         _environment = dict(os.environ)
+
+
+def quieten_resource_tracker() -> None:
+    """Start Python's tracker of shared memory without a voice.
+
+    It outlives this process to remove what a dead worker left behind, and would say so after our last line.
+    """
+    kept = os.dup(STDERR)
+    silence = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(silence, STDERR)
+        resource_tracker.ensure_running()
+    finally:
+        os.dup2(kept, STDERR)
+        os.close(silence)
+        os.close(kept)
 
 
 def worker_context() -> Any:

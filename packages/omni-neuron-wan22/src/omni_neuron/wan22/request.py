@@ -11,6 +11,7 @@ DEFAULT_BOUNDARY_RATIO = 0.875
 DEFAULT_FLOW_SHIFT = 5.0
 DEFAULT_GUIDANCE_SCALE = 4.0
 DEFAULT_STEPS = 40
+MAX_SEED = 2**64 - 1
 PATCH = 2  # latent pixels of a token, in height and in width
 
 
@@ -38,6 +39,7 @@ class VideoRules:
     def check_size(self, height: int, width: int) -> None:
         """Refuse a size that does not cut into whole tokens."""
         for name, value in (("height", height), ("width", width)):
+            _check_whole(name, value)
             if value < self.size_multiple or value % self.size_multiple:
                 lower = max(value // self.size_multiple, 1) * self.size_multiple
                 raise InputError(
@@ -51,6 +53,7 @@ class VideoRules:
         The first latent frame holds one frame and every other one `temporal_scale`, so the count is rounded
         down to `4k + 1`.
         """
+        _check_whole("num_frames", num_frames)
         if num_frames < 1:
             raise InputError(f"num_frames is {num_frames}, but it must be at least 1.")
         rounded = (num_frames - 1) // self.temporal_scale * self.temporal_scale + 1
@@ -98,6 +101,7 @@ def check_prompt(prompt: str) -> None:
 
 def check_steps(num_inference_steps: int) -> None:
     """Refuse a generation without a step."""
+    _check_whole("num_inference_steps", num_inference_steps)
     if num_inference_steps < 1:
         raise InputError(f"num_inference_steps is {num_inference_steps}, but it must be at least 1.")
 
@@ -112,3 +116,15 @@ def check_flow_shift(flow_shift: float) -> None:
     """Refuse a shift that is not a positive number."""
     if not (math.isfinite(flow_shift) and flow_shift > 0):
         raise InputError(f"flow_shift is {flow_shift}, but it must be a finite number above 0.")
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that the generator of random numbers cannot take."""
+    _check_whole("seed", seed)
+    if not 0 <= seed <= MAX_SEED:
+        raise InputError(f"seed is {seed}, but it must lie in 0..{MAX_SEED}.")
+
+
+def _check_whole(name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{name} is {value!r}, but it must be a whole number.")

@@ -15,12 +15,16 @@ import torch
 
 from omni_neuron.platform.fork_server import start_fork_server
 from omni_neuron.platform.stage_config import StageConfig, write_deploy_file
-from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.errors import InputError, SetupError
 from omni_neuron.runtime.mode import detect_mode
 from omni_neuron.wan22.generation.streams import undecorate
 
 INIT_TIMEOUT_S = 3600
 REPORT_TIMEOUT_S = 60.0
+
+
+class EngineError(SetupError):
+    """The engine or a worker failed, and the input was not at fault."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,10 @@ class Engine:
             model: folder of the checkpoint.
             stage: the one stage's configuration.
             arguments: further arguments of `Omni`.
+
+        Raises:
+            InputError: a worker, or the engine, refused the checkpoint or the configuration.
+            EngineError: it could not start.
         """
         start = time.perf_counter()
         if stage.world_size > 1 and detect_mode().is_cpu:
@@ -60,13 +68,16 @@ class Engine:
 
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:
             deploy = write_deploy_file(stage, model, Path(folder) / "deploy.yaml")
-            self._omni = Omni(
-                model=str(model),
-                deploy_config=str(deploy),
-                init_timeout=INIT_TIMEOUT_S,
-                stage_init_timeout=INIT_TIMEOUT_S,
-                **arguments,
-            )
+            try:
+                self._omni = Omni(
+                    model=str(model),
+                    deploy_config=str(deploy),
+                    init_timeout=INIT_TIMEOUT_S,
+                    stage_init_timeout=INIT_TIMEOUT_S,
+                    **arguments,
+                )
+            except Exception as error:
+                raise told(error) from error
         self.startup_s = time.perf_counter() - start
 
     def generate(self, request: dict[str, Any], **extra_args: Any) -> Generated:
@@ -78,7 +89,7 @@ class Engine:
 
         Raises:
             InputError: the engine refused the request.
-            RuntimeError: it failed.
+            EngineError: it failed.
         """
         from vllm_omni.inputs.data import OmniDiffusionSamplingParams
 
@@ -94,9 +105,9 @@ class Engine:
         # As a generator, because the list form shuts the whole engine down on the first refused request.
         try:
             (output,) = self._omni.generate(prompt, parameters, py_generator=True, use_tqdm=False)
-        except ValueError as error:
-            raise InputError(str(error)) from error
-        reports = self.rank_reports()
+            reports = self.rank_reports()
+        except Exception as error:
+            raise told(error) from error
         return Generated(
             frames=_to_uint8(output.images),
             latents=output.latents[0].float().contiguous(),
@@ -128,6 +139,16 @@ def running_engine(model: Path, stage: StageConfig, **arguments: Any) -> Iterato
         if engine is not None:
             engine.close()
         undecorate()
+
+
+def told(error: Exception) -> InputError | EngineError:
+    """What to tell the caller: the engine wraps the reason of a failure; bad input is a ValueError in it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ValueError):
+            return InputError(str(cause))
+        cause = cause.__cause__
+    return EngineError(str(error) or type(error).__name__)
 
 
 def _to_uint8(images: Any) -> np.ndarray[Any, Any]:

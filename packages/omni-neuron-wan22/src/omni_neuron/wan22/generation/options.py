@@ -44,8 +44,8 @@ class GenerateOptions:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add every argument, in groups."""
     parser.description = (
-        "Make a video from a prompt. Without --model a tiny random-weight Wan2.2 checkpoint is built once and "
-        "kept; its videos show that everything works, not a picture of the prompt."
+        "Make a video from a prompt. Without --model a tiny random-weight Wan2.2 checkpoint is built once "
+        "and kept; its videos show that everything works, not a picture of the prompt."
     )
     parser.add_argument("prompt", metavar="PROMPT", help="what the video shows")
 

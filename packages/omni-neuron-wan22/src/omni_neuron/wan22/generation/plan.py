@@ -12,7 +12,9 @@ from omni_neuron.wan22.checkpoint.check import check_checkpoint
 from omni_neuron.wan22.checkpoint.layout import WanCheckpoint, read_checkpoint
 from omni_neuron.wan22.checkpoint.tiny import tiny_checkpoint
 from omni_neuron.wan22.generation.options import GenerateOptions
+from omni_neuron.wan22.media.latents import check_latents_path
 from omni_neuron.wan22.media.output import check_writable
+from omni_neuron.wan22.media.video import check_video
 from omni_neuron.wan22.models.config import WanConfig
 from omni_neuron.wan22.models.umt5_config import UMT5Config
 from omni_neuron.wan22.request import (
@@ -22,6 +24,7 @@ from omni_neuron.wan22.request import (
     check_boundary_ratio,
     check_flow_shift,
     check_prompt,
+    check_seed,
     check_steps,
 )
 
@@ -82,12 +85,9 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
         CheckpointError: the checkpoint's tensors are not those of its configuration; all are listed.
     """
     check_prompt(options.prompt)
-    outputs = (options.output, options.output.with_suffix(".png"), options.save_latents)
-    for path in outputs:
-        if path is not None:
-            check_writable(path)
     file = StageConfig() if options.stage_config is None else read_stage_config(options.stage_config)
     stage, notes = apply_overrides(file, _overrides(options))
+    video, contact_sheet, latents = _outputs(options, stage.get("fps", FPS))
     defaults = TINY if options.model is None else PUBLISHED
     if stage.get("dtype") is None:
         stage, _ = apply_overrides(stage, {"dtype": defaults.dtype})
@@ -99,11 +99,25 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
         checkpoint=checkpoint,
         stage=stage,
         request=request,
-        video=outputs[0],
-        contact_sheet=outputs[1],
-        latents=outputs[2],
+        video=video,
+        contact_sheet=contact_sheet,
+        latents=latents,
         notes=(*notes, *more),
     )
+
+
+def _outputs(options: GenerateOptions, fps: float) -> tuple[Path, Path, Path | None]:
+    """The video, its contact sheet beside it, and the latents; all can be written."""
+    video = options.output.expanduser()
+    check_video(video, fps)
+    latents = None if options.save_latents is None else options.save_latents.expanduser()
+    if latents is not None:
+        check_latents_path(latents)
+    contact_sheet = video.with_suffix(".png")
+    for path in (video, contact_sheet, latents):
+        if path is not None:
+            check_writable(path)
+    return video, contact_sheet, latents
 
 
 def _overrides(options: GenerateOptions) -> dict[str, object]:
@@ -141,6 +155,7 @@ def _request(
     check_flow_shift(stage.get("flow_shift", DEFAULT_FLOW_SHIFT))
     if stage.get("boundary_ratio") is not None:
         check_boundary_ratio(stage.get("boundary_ratio"))
+    check_seed(stage.get("seed", 0))
     request = {
         "prompt": options.prompt,
         "negative_prompt": options.negative_prompt,
@@ -163,3 +178,4 @@ def _check_heads(checkpoint: WanCheckpoint, tp: int) -> None:
         shard_size("ffn_dim", config.ffn_dim, tp)
     encoder = UMT5Config.from_json_file(checkpoint.folder / "text_encoder" / "config.json")
     shard_size("num_heads of the text encoder", encoder.num_heads, tp)
+    shard_size("d_ff of the text encoder", encoder.d_ff, tp)

@@ -6,15 +6,15 @@ import json
 import time
 from typing import Any
 
-from safetensors.torch import save_file
-
 from omni_neuron.runtime.mode import enter_command_mode
 from omni_neuron.wan22 import envs
 from omni_neuron.wan22.generation.engine import Generated, running_engine
+from omni_neuron.wan22.generation.interrupt import prompt_interrupt
 from omni_neuron.wan22.generation.options import GenerateOptions
 from omni_neuron.wan22.generation.plan import GenerationPlan, plan_generation
 from omni_neuron.wan22.generation.streams import say, stdout_for_result
 from omni_neuron.wan22.media.contact_sheet import write_contact_sheet
+from omni_neuron.wan22.media.latents import write_latents
 from omni_neuron.wan22.media.video import write_video
 
 
@@ -23,10 +23,10 @@ def generate(options: GenerateOptions) -> None:
 
     Raises:
         InputError: bad input, found before the engine starts where it can be.
-        RuntimeError: the engine or a worker failed.
+        EngineError: the engine or a worker failed.
     """
     start = time.perf_counter()
-    with stdout_for_result() as print_result:
+    with stdout_for_result() as print_result, prompt_interrupt():
         mode = enter_command_mode()
         if mode is not None:
             say(mode)
@@ -56,8 +56,9 @@ def _announce(plan: GenerationPlan) -> None:
         say(note)
     degrees = " x ".join(f"{name}{degree}" for name, degree in plan.layout.items())
     request = plan.request
+    size = f"{request['width']}x{request['height']}"
     say(
-        f"{plan.checkpoint.folder.name}: {request['num_frames']} frames of {request['width']}x{request['height']}, "
+        f"{plan.checkpoint.folder.name}: {request['num_frames']} frames of {size}, "
         f"{request['num_inference_steps']} steps, {plan.stage.get('dtype')}, {degrees}"
     )
     say("starting the engine")
@@ -68,7 +69,7 @@ def _write(plan: GenerationPlan, result: Generated) -> float:
     write_video(plan.video, result.frames, fps=plan.request["fps"])
     write_contact_sheet(plan.contact_sheet, result.frames)
     if plan.latents is not None:
-        save_file({"latents": result.latents}, plan.latents)
+        write_latents(plan.latents, result.latents)
     return time.perf_counter() - start
 
 

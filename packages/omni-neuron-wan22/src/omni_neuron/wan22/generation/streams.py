@@ -21,11 +21,16 @@ def stdout_for_result() -> Iterator[Callable[[str], None]]:
     real = os.dup(STDOUT)
     os.dup2(STDERR, STDOUT)
     try:
-        yield lambda line: os.write(real, f"{line}\n".encode()) and None
+        yield lambda line: _write_line(real, line)
     finally:
         sys.stdout.flush()
         os.dup2(real, STDOUT)
         os.close(real)
+
+
+def _write_line(descriptor: int, line: str) -> None:
+    with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as stream:
+        print(line, file=stream)
 
 
 def undecorate() -> None:

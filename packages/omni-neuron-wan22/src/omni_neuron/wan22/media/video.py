@@ -14,6 +14,7 @@ __all__ = ["check_writable", "write_video"]
 
 # Nearly transparent to the eye; 0 is lossless, 23 the codec's default.
 QUALITY = 17
+MAX_FPS = 1000
 
 
 def write_video(path: str | Path, frames: Frames, fps: float = 16.0) -> Path:
@@ -28,10 +29,7 @@ def write_video(path: str | Path, frames: Frames, fps: float = 16.0) -> Path:
         InputError: a bad suffix, frames or rate, or a place that cannot be written.
     """
     check_frames(frames)
-    if Path(path).suffix.lower() != ".mp4":
-        raise InputError(f"output is {str(path)!r}, but a video's name must end in .mp4.")
-    if not 0 < fps <= 1000:
-        raise InputError(f"fps is {fps}, but it must lie above 0 and be at most 1000.")
+    check_video(path, fps)
     frames = _even(frames)
     with whole_file(path) as draft, av.open(draft, "w", options={"movflags": "faststart"}) as container:
         stream = container.add_stream("libx264", rate=Fraction(fps).limit_denominator(1001))
@@ -42,6 +40,14 @@ def write_video(path: str | Path, frames: Frames, fps: float = 16.0) -> Path:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(frame, format="rgb24")))
         container.mux(stream.encode())
     return Path(path)
+
+
+def check_video(path: str | Path, fps: float) -> None:
+    """Refuse a name or a rate that `write_video` would refuse."""
+    if Path(path).suffix.lower() != ".mp4":
+        raise InputError(f"output is {str(path)!r}, but a video's name must end in .mp4.")
+    if not 0 < fps <= MAX_FPS:
+        raise InputError(f"fps is {fps}, but it must lie above 0 and be at most {MAX_FPS}.")
 
 
 def _even(frames: Frames) -> Frames:

@@ -9,6 +9,7 @@ from vllm.logger import init_logger
 from vllm_omni.diffusion.models.wan2_2.pipeline_wan2_2 import (
     get_wan22_pre_process_func as stock_pre_process_func,
 )
+from vllm_omni.errors import OmniClientError
 
 from omni_neuron.wan22.checkpoint.layout import read_checkpoint
 from omni_neuron.wan22.request import (
@@ -16,6 +17,7 @@ from omni_neuron.wan22.request import (
     check_boundary_ratio,
     check_flow_shift,
     check_prompt,
+    check_seed,
     check_steps,
 )
 
@@ -28,13 +30,20 @@ SOLVER = "unipc"
 
 
 def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
-    """Factory that the engine calls once, for the checkpoint that it serves."""
+    """Factory that the engine calls once, for the checkpoint that it serves.
+
+    What it returns raises OmniClientError for a bad request: a ValueError that the engine hands to the caller
+    as one, and to a server as status 400; of other errors it keeps only the message.
+    """
     rules = read_checkpoint(od_config.model).rules
     stock = stock_pre_process_func(od_config)
 
     def pre_process(request: Any) -> Any:
-        request = stock(request)
-        _check(request, rules)
+        try:
+            request = stock(request)
+            _check(request, rules)
+        except ValueError as error:
+            raise OmniClientError(str(error)) from error
         return request
 
     return pre_process
@@ -53,6 +62,8 @@ def _check(request: Any, rules: VideoRules) -> None:
         logger.warning(note)
     if sampling.num_inference_steps is not None:
         check_steps(sampling.num_inference_steps)
+    if sampling.seed is not None:
+        check_seed(sampling.seed)
     if sampling.boundary_ratio is not None:
         check_boundary_ratio(sampling.boundary_ratio)
     second = sampling.guidance_scale_2 if sampling.guidance_scale_2_provided else None

@@ -1,0 +1,97 @@
+"""The start of all workers, watched: when one of them dies, the others do not wait for it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+POLL_S = 0.2
+# Peers of a failed worker mostly fail by themselves, with a reason that is worth waiting for.
+REASON_S = 3.0
+TERMINATE_TIMEOUT_S = 5.0
+
+
+class Launcher:
+    """What the executor uses in place of the module `multiprocessing`; it remembers what it started."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.processes: list[BaseProcess] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def Process(self, **options: Any) -> BaseProcess:  # noqa: N802 (the name of multiprocessing)
+        """A process of the context."""
+        process: BaseProcess = self._context.Process(**options)
+        self.processes.append(process)
+        return process
+
+
+@contextmanager
+def all_or_none(launcher: Launcher) -> Iterator[None]:
+    """End every process when the body fails, and already while it waits when one of them dies.
+
+    The stock start-up waits for its workers one after the other; a worker that lost a peer would stay in the
+    rendezvous, and the start-up with it.
+    """
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(launcher, over), name="omni-neuron-launch", daemon=True)
+    watch.start()
+    try:
+        yield
+    except BaseException:
+        over.set()
+        watch.join(REASON_S + TERMINATE_TIMEOUT_S)
+        end(launcher.processes)
+        raise
+    finally:
+        over.set()
+
+
+def _watch(launcher: Launcher, over: threading.Event) -> None:
+    while not over.wait(POLL_S):
+        # Sentinels only: reading an exit code here would take it from the thread that waits for it.
+        sentinels = [process.sentinel for process in launcher.processes if process.pid is not None]
+        if wait(sentinels, timeout=0):
+            over.wait(REASON_S)
+            for process in launcher.processes:
+                if process.pid is not None and not over.is_set():
+                    process.terminate()
+            return
+
+
+def end(processes: list[BaseProcess]) -> None:
+    """Terminate, then kill, and reap; every wait has a limit."""
+    started = [process for process in processes if process.pid is not None]
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.join(TERMINATE_TIMEOUT_S)
+        if process.is_alive():
+            process.kill()
+            process.join(TERMINATE_TIMEOUT_S)
+
+
+def cause_of_death(processes: list[BaseProcess]) -> str | None:
+    """Which workers ended by themselves, and how, such as `DiffusionWorker-1 died (SIGKILL)`."""
+    deaths = [
+        f"{process.name} died ({_ending(process.exitcode)})"
+        for process in processes
+        if process.pid is not None and process.exitcode not in (None, 0)
+    ]
+    return " and ".join(deaths) or None
+
+
+def _ending(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"exit status {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:
+        return f"signal {-code}"
