@@ -44,7 +44,9 @@ def run_engine(
         "model": str(model),
         "layout": layout,
         "dtype": dtype,
-        "cases": [{"name": case.name, "request": case.request(), "flow_shift": case.flow_shift} for case in cases],
+        "cases": [
+            {"name": case.name, "request": case.request(), "flow_shift": case.flow_shift} for case in cases
+        ],
         "out": str(folder),
         **more,
     }

@@ -30,7 +30,13 @@ def run_reference(
     folder.mkdir(parents=True, exist_ok=True)
     listed = [{**case.for_reference(dtype), "name": f"{case.name}/{dtype}"} for case, dtype in cases]
     (folder / "cases.json").write_text(json.dumps(listed))
-    command = [sys.executable, str(SCRIPT), str(model), str(folder / "cases.json"), str(folder / "out.safetensors")]
+    command = [
+        sys.executable,
+        str(SCRIPT),
+        str(model),
+        str(folder / "cases.json"),
+        str(folder / "out.safetensors"),
+    ]
     finished = subprocess.run(
         command,
         env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
