@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 from video_cases import Case
 
 TIMEOUT_S = 1500
-PACKAGE_ENV = {"VLLM_NEURON_CPU_MODE": "1", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+PACKAGE_ENV = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,9 @@ def run_engine(
 
 
 def _serve(spec: dict[str, Any]) -> None:
+    from omni_neuron.runtime.mode import enter_command_mode
+
+    enter_command_mode()
     from omni_neuron.platform.stage_config import StageConfig, apply_overrides
     from omni_neuron.wan22.generation.engine import running_engine
 

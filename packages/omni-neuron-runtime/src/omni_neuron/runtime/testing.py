@@ -18,7 +18,7 @@ CPU_BACKEND = "aot_eager"
 
 
 def run_on_device(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call `function`, compiled as one graph, on the device of this process, and return its result on the host.
+    """Call `function`, compiled as one graph, on this process's device, and return its result on the host.
 
     Devices run whole graphs only. In CPU mode the graph is traced in the same way and run eagerly, so that
     what a device would compile is what is tested. A module, also one whose method is called, is moved to the
