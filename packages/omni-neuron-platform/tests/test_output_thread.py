@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from vllm_omni.diffusion.data import AsyncDiffusionOutput, DiffusionOutput
-from vllm_omni.diffusion.ipc import unpack_diffusion_output_shm
+from vllm_omni.diffusion.ipc import pack_diffusion_output_shm, unpack_diffusion_output_shm
 
 from omni_neuron.platform import output_thread
 from omni_neuron.platform.output_thread import _output_loop
@@ -41,8 +41,17 @@ def test_tensors_arrive_through_shared_memory_without_a_stream() -> None:
     assert process._async_output_pending == 0
 
 
-def test_an_output_that_cannot_be_packed_is_an_error_of_its_request_and_the_next_one_is_served() -> None:
-    broken = DiffusionOutput(output=torch.zeros(1), media="not media")
+def test_an_output_that_cannot_be_packed_is_an_error_of_its_request_and_the_next_one_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = DiffusionOutput(output=torch.zeros(1))
+
+    def pack(output: DiffusionOutput) -> DiffusionOutput:
+        if output is broken:
+            raise OSError("no space left")
+        return pack_diffusion_output_shm(output)
+
+    monkeypatch.setattr(output_thread, "pack_diffusion_output_shm", pack)
     process = _process((broken, "a", None), (DiffusionOutput(output=torch.ones(1)), "b", None))
     _output_loop(process)
     failed, served = process.sent

@@ -12,7 +12,7 @@ from types import FrameType
 
 from omni_neuron.wan22.generation.streams import STDERR
 
-PATIENCE_S = 5.0
+PATIENCE_S = 3.0
 STATUS = 130
 LAST_LINE = b"omni-neuron generate: interrupted\n"
 

@@ -40,6 +40,7 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
 
     def pre_process(request: Any) -> Any:
         try:
+            _refuse_images(request.prompt)  # the stock function would open and resize them
             request = stock(request)
             _check(request, rules)
         except ValueError as error:
@@ -52,7 +53,6 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
 def _check(request: Any, rules: VideoRules) -> None:
     sampling, prompt = request.sampling_params, request.prompt
     check_prompt(prompt if isinstance(prompt, str) else prompt.get("prompt") or "")
-    _refuse_images(prompt)
     sampling.height = DEFAULT_HEIGHT if sampling.height is None else sampling.height
     sampling.width = DEFAULT_WIDTH if sampling.width is None else sampling.width
     rules.check_size(sampling.height, sampling.width)

@@ -1,0 +1,106 @@
+"""What the engine refuses before a worker sees it: the rules of the command, as errors of the caller."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from omni_neuron.wan22.checkpoint.tiny import TinyGeometry, build_checkpoint
+
+GOOD = {"height": 64, "width": 64, "num_frames": 17, "num_inference_steps": 2, "seed": 0}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    """The engine's types, imported once and late."""
+    os.environ.setdefault("VLLM_NEURON_CPU_MODE", "1")
+    from vllm_omni.diffusion.request import OmniDiffusionRequest
+    from vllm_omni.errors import OmniClientError
+    from vllm_omni.inputs.data import OmniDiffusionSamplingParams
+
+    from omni_neuron.wan22.pipelines import preprocess
+
+    return SimpleNamespace(
+        factory=preprocess.get_wan22_pre_process_func,
+        module=preprocess,
+        refusal=OmniClientError,
+        request=lambda prompt, fields: OmniDiffusionRequest(
+            prompt=prompt, sampling_params=OmniDiffusionSamplingParams(**fields), request_id="r"
+        ),
+    )
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["two-experts", "one-expert"])
+def served(request, engine, tmp_path_factory):
+    """The function for a checkpoint, and whether it has two experts."""
+    folder = tmp_path_factory.mktemp("checkpoint")
+    build_checkpoint(folder, TinyGeometry(two_experts=request.param))
+    return engine.factory(SimpleNamespace(model=str(folder))), request.param
+
+
+@pytest.mark.parametrize(
+    ("prompt", "fields", "words"),
+    [
+        ("", {}, "prompt is ''"),
+        ({"prompt": " \t"}, {}, "prompt is"),
+        ("a ball", {"height": 63}, "height is 63"),
+        ("a ball", {"width": 24}, "width is 24"),
+        ("a ball", {"height": 64.0}, "height is 64.0"),
+        ("a ball", {"num_frames": 0}, "num_frames is 0"),
+        ("a ball", {"num_inference_steps": 0}, "num_inference_steps is 0"),
+        ("a ball", {"seed": -1}, "seed is -1"),
+        ("a ball", {"boundary_ratio": 1.1}, "boundary_ratio is 1.1"),
+        ("a ball", {"guidance_scale": float("nan")}, "guidance_scale is nan"),
+        ("a ball", {"extra_args": {"flow_shift": -1}}, "flow_shift is -1"),
+        ("a ball", {"extra_args": {"sample_solver": "euler"}}, "sample_solver is 'euler'"),
+        ("a ball", {"latents": torch.zeros(1, 16, 5, 8, 9)}, "(1, 16, 5, 8, 9)"),
+        ("a ball", {"latents": torch.zeros(16, 5, 8, 8)}, "(16, 5, 8, 8)"),
+        ({"prompt": "a ball", "multi_modal_data": {"image": "no-such-file.png"}}, {}, "image"),
+    ],
+)
+def test_a_bad_request_is_the_callers_error(engine, served, prompt, fields, words):
+    pre_process, _ = served
+    with pytest.raises(engine.refusal) as error:
+        pre_process(engine.request(prompt, {**GOOD, **fields}))
+    assert words in str(error.value)
+    assert error.value.status_code == 400
+
+
+def test_a_second_guidance_needs_a_second_expert(engine, served):
+    pre_process, two_experts = served
+    request = engine.request("a ball", {**GOOD, "guidance_scale_2": 3.0})
+    if two_experts:
+        assert pre_process(request).sampling_params.guidance_scale_2 == 3.0
+        return
+    with pytest.raises(engine.refusal, match="guidance_scale_2 is 3"):
+        pre_process(request)
+
+
+def test_a_good_request_passes_unchanged(engine, served):
+    pre_process, _ = served
+    sampling = pre_process(
+        engine.request("a ball", {**GOOD, "latents": torch.zeros(1, 16, 5, 8, 8)})
+    ).sampling_params
+    assert {name: getattr(sampling, name) for name in GOOD} == GOOD
+
+
+def test_frames_are_rounded_down_with_the_sentence_of_the_command(engine, served, monkeypatch):
+    pre_process, _ = served
+    said = []
+    monkeypatch.setattr(engine.module.logger, "warning", said.append)
+    request = pre_process(engine.request("a ball", {**GOOD, "num_frames": 20}))
+    assert request.sampling_params.num_frames == 17
+    assert said == ["num_frames is 20, which is not 4k + 1: rounded down to 17."]
+
+
+def test_what_is_left_out_is_filled_in(engine, served):
+    pre_process, _ = served
+    sampling = pre_process(engine.request("a ball", {"num_frames": None})).sampling_params
+    assert (sampling.height, sampling.width, sampling.num_frames) == (480, 832, 81)
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused_when_the_engine_starts(engine, tmp_path: Path):
+    with pytest.raises(ValueError, match=r"model_index\.json"):
+        engine.factory(SimpleNamespace(model=str(tmp_path)))
