@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from omni_neuron.platform.fork_server import start_fork_server
+from omni_neuron.platform.permanent import permanent_imports
 from omni_neuron.platform.stage_config import StageConfig, write_deploy_file
 from omni_neuron.runtime.errors import InputError, SetupError
 from omni_neuron.runtime.mode import detect_mode
@@ -62,9 +63,15 @@ class Engine:
             EngineError: it could not start.
         """
         start = time.perf_counter()
-        if stage.world_size > 1 and detect_mode().is_cpu:
+        on_cpu = detect_mode().is_cpu
+        forks = stage.world_size > 1 or stage.get("distributed_executor_backend") == "mp"
+        if on_cpu and forks:
             start_fork_server()
-        from vllm_omni.entrypoints.omni import Omni
+        with permanent_imports():
+            from vllm_omni.entrypoints.omni import Omni
+
+            if on_cpu:  # on a device the worker alone may import what is in there
+                import omni_neuron.platform.preload  # noqa: F401
 
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:
             deploy = write_deploy_file(stage, model, Path(folder) / "deploy.yaml")
