@@ -1,7 +1,64 @@
 """CPU mode for the whole session: the platform is chosen when the engine is first imported."""
 
 import os
+import sys
+from collections.abc import Callable, Iterator
+from importlib import util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
 
 os.environ["VLLM_NEURON_CPU_MODE"] = "1"
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+
+MakeWorker = Callable[..., Any]
+
+
+def _helper(name: str) -> ModuleType:
+    """A module of this folder under a name that a pickled function can be found by."""
+    spec = util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def make_worker() -> Iterator[MakeWorker]:
+    """Makes workers in this process, one at a time; the last one's world ends with the module."""
+    from vllm_omni.diffusion.data import OmniDiffusionConfig
+
+    from omni_neuron.platform.worker import NeuronDiffusionWorker
+
+    workers: list[Any] = []
+
+    def make(**fields: Any) -> Any:
+        while workers:
+            workers.pop().shutdown()
+        config = OmniDiffusionConfig(
+            model=None, model_class_name="WanPipeline", dtype=fields.pop("dtype", None) or "float32", **fields
+        )
+        worker = NeuronDiffusionWorker(0, 0, config, skip_load_model=True)
+        workers.append(worker)
+        return worker
+
+    yield make
+    while workers:
+        workers.pop().shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        vars(stream).pop("write", None)  # the worker's prefix
+
+
+@pytest.fixture(scope="session")
+def two_ranks() -> list[dict[str, Any]]:
+    """What `rank_cases.both_branches` finds in a world of two ranks, each a real worker, by rank."""
+    from omni_neuron.distributed.testing import run_ranks
+    from omni_neuron.platform.fork_server import start_fork_server
+
+    start_fork_server()  # the ranks fork from it, so the engine is imported once
+    return run_ranks(2, _helper("rank_cases").both_branches, timeout_s=240)

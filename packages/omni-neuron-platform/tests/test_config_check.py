@@ -3,7 +3,13 @@ from typing import Any
 
 import pytest
 from torch import nn
-from vllm_omni.diffusion.data import AttentionConfig, OmniDiffusionConfig
+from vllm_omni.diffusion.attention.layer import Attention
+from vllm_omni.diffusion.data import (
+    AttentionConfig,
+    OmniDiffusionConfig,
+    SkipSoftmaxSpec,
+    parse_attention_config,
+)
 
 from omni_neuron.platform.config_check import check_config, refuse_stock_ring
 
@@ -72,6 +78,53 @@ def test_an_attention_backend_of_other_hardware_is_refused_before_a_model_is_bui
 ) -> None:
     with pytest.raises(ValueError, match="SAGE_ATTN"):
         check_config(_config(diffusion_attention_config=AttentionConfig(**attention)))
+
+
+def test_a_payload_of_sums_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="tp_reduce_dtype"):
+        check_config(_config(model_config={"tp_reduce_dtype": "fp8"}))
+
+
+def test_the_variable_chooses_the_default_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", "FLASH_ATTN")
+    config = _config()
+    assert config.diffusion_attention_config.default.backend == "FLASH_ATTN"
+    check_config(config)
+    monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", "SAGE_ATTN")
+    with pytest.raises(ValueError, match="SAGE_ATTN"):
+        check_config(_config())
+
+
+def test_the_flag_chooses_the_default_and_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", "SAGE_ATTN")
+    flag = parse_attention_config(None, attention_backend="FLASH_ATTN")
+    config = OmniDiffusionConfig(
+        model=None, model_class_name="WanPipeline", diffusion_attention_config=flag
+    )
+    assert config.diffusion_attention_config.default.backend == "FLASH_ATTN"
+    check_config(config)
+
+
+def test_options_of_a_backend_that_would_be_ignored_are_refused_before_a_model_is_built() -> None:
+    attention = AttentionConfig(per_role={"cross": "TORCH_SDPA"})
+    attention.per_role["cross"].skip_softmax = SkipSoftmaxSpec(threshold=0.5)
+    with pytest.raises(ValueError, match=r"TORCH_SDPA of cross .*skip_softmax_threshold.*no effect"):
+        check_config(_config(diffusion_attention_config=attention))
+
+
+class StockAttention(nn.Module):
+    def __init__(self, skip: bool) -> None:
+        super().__init__()
+        self.site = Attention(2, 8, causal=False, softmax_scale=1.0, skip_sequence_parallel=skip)
+
+
+def test_the_stock_ring_is_refused_with_its_site() -> None:
+    parallel = SimpleNamespace(sequence_parallel_size=2, ring_degree=2)
+    with pytest.raises(ValueError, match=r"ring_degree is 2, but site of StockAttention"):
+        refuse_stock_ring(StockAttention(skip=False), SimpleNamespace(parallel_config=parallel))
+    refuse_stock_ring(StockAttention(skip=True), SimpleNamespace(parallel_config=parallel))
+    alone = SimpleNamespace(sequence_parallel_size=1, ring_degree=1)
+    refuse_stock_ring(StockAttention(skip=False), SimpleNamespace(parallel_config=alone))
 
 
 def test_a_pipeline_without_the_engines_attention_may_use_context_parallelism() -> None:

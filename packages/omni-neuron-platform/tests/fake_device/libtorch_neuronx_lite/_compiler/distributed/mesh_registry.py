@@ -1,0 +1,1 @@
+_MESH_REGISTRY = {}

@@ -1,0 +1,62 @@
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from vllm_omni.diffusion.data import OmniDiffusionConfig
+from vllm_omni.diffusion.distributed.parallel_state import model_parallel_is_initialized
+
+from omni_neuron.platform.lora import NoLoRAManager
+from omni_neuron.platform.worker import NeuronDiffusionWorker
+
+
+@pytest.fixture(scope="module")
+def worker(make_worker: Any) -> Any:
+    return make_worker()
+
+
+def test_a_worker_brings_up_its_world(worker: Any) -> None:
+    assert torch.distributed.get_world_size() == 1
+    assert model_parallel_is_initialized()
+    assert worker.device == torch.device("cpu")
+
+
+def test_vllms_configuration_knows_all_ranks(worker: Any, two_ranks: list[dict[str, Any]]) -> None:
+    assert worker.vllm_config.parallel_config.world_size_across_dp == 1
+    assert [found["world_size_for_vllm"] for found in two_ranks] == [2, 2]
+
+
+def test_gelu_is_the_operator_that_can_be_traced(worker: Any) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(torch.nn.functional.gelu, backend="eager", fullgraph=True)
+    x = torch.linspace(-2, 2, 5)
+    assert torch.equal(compiled(x), torch.ops.aten.gelu.default(x))
+
+
+@pytest.mark.parametrize("call", ["sleep", "wake_up"])
+def test_sleep_and_wake_up_say_why_they_cannot(worker: Any, call: str) -> None:
+    with pytest.raises(NotImplementedError, match=rf"{call} is not supported on Neuron"):
+        getattr(worker, call)()
+
+
+def test_its_lora_manager_serves_requests_without_an_adapter_and_refuses_the_others(worker: Any) -> None:
+    worker.init_lora_manager()
+    assert isinstance(worker.lora_manager, NoLoRAManager)
+    assert worker.list_loras() == []
+    with pytest.raises(ValueError, match=r"style.*no LoRA"):
+        worker.add_lora(SimpleNamespace(lora_name="style"))
+
+
+def test_reports_come_in_rank_order_from_every_rank(worker: Any, two_ranks: list[dict[str, Any]]) -> None:
+    (report,) = worker.rank_reports()
+    assert report["latents_sha256"] is None
+    assert report["peak_rss_anon_mib"] > 50  # torch alone
+    reports = two_ranks[0]["reports"]
+    assert len(reports) == 2
+    assert reports == two_ranks[1]["reports"]
+
+
+def test_a_configuration_that_cannot_run_is_refused_before_anything_is_set_up() -> None:
+    config = OmniDiffusionConfig(model=None, model_class_name="WanPipeline", vae_use_tiling=True)
+    with pytest.raises(ValueError, match="vae_use_tiling is True"):
+        NeuronDiffusionWorker(0, 0, config, skip_load_model=True)
