@@ -98,9 +98,7 @@ def test_the_variable_chooses_the_default_and_is_checked(monkeypatch: pytest.Mon
 def test_the_flag_chooses_the_default_and_goes_before_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", "SAGE_ATTN")
     flag = parse_attention_config(None, attention_backend="FLASH_ATTN")
-    config = OmniDiffusionConfig(
-        model=None, model_class_name="WanPipeline", diffusion_attention_config=flag
-    )
+    config = OmniDiffusionConfig(model=None, model_class_name="WanPipeline", diffusion_attention_config=flag)
     assert config.diffusion_attention_config.default.backend == "FLASH_ATTN"
     check_config(config)
 

@@ -81,9 +81,7 @@ def test_enforce_eager_compiles_nothing(make_worker: Any, monkeypatch: pytest.Mo
     assert _load(make_worker(enforce_eager=True), CompiledPipeline).log == ["to"]
 
 
-def test_a_pipeline_that_cannot_be_compiled_is_refused(
-    worker: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipeline_that_cannot_be_compiled_is_refused(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current_omni_platform, "get_compile_backend", lambda: "any_backend")
     with pytest.raises(ValueError, match=r"Pipeline cannot be compiled.*enforce_eager"):
         _load(worker, Pipeline)

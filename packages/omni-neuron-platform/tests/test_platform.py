@@ -19,7 +19,6 @@ DIFFUSION_PATH = ("diffusion", "engine", "entrypoints")
 VISIBLE = "NEURON_VISIBLE_DEVICES"
 
 
-
 def _asked_of(name: str) -> Iterator[str]:
     for folder in DIFFUSION_PATH:
         for path in sorted((ENGINE / folder).rglob("*.py")):

@@ -9,9 +9,7 @@ NAME = "NEURON_VISIBLE_DEVICES"
 
 
 @pytest.mark.parametrize(("written", "listed"), [("0-3", "0,1,2,3"), ("8,2-3", "8,2,3"), ("5", "5")])
-def test_ranges_are_written_out_in_order(
-    written: str, listed: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranges_are_written_out_in_order(written: str, listed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAME, written)
     list_visible_devices()
     assert os.environ[NAME] == listed

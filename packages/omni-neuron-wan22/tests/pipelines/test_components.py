@@ -51,7 +51,8 @@ def test_nothing_is_allocated_before_weights_arrive(world: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("boundary", "high", "low"), [(None, True, True), (0.5, True, True), (1.0, False, True), (0.0, True, False)]
+    ("boundary", "high", "low"),
+    [(None, True, True), (0.5, True, True), (1.0, False, True), (0.0, True, False)],
 )
 def test_only_experts_that_the_boundary_leaves_a_use_for_are_built(
     boundary: float | None, high: bool, low: bool, world: Any

@@ -33,7 +33,6 @@ class Placed(nn.Module):
         return self
 
 
-
 def test_modules_are_on_the_host_during_the_body_and_back_after_it() -> None:
     modules = [Placed(), Placed()]
     with offloaded(modules, HOST):

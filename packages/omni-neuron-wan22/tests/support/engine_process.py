@@ -1,7 +1,8 @@
 """One engine in a process of its own: `python engine_process.py SPEC.json`, with the functions that start it.
 
 SPEC has `model`, `layout` (tp, cp, cfg), `dtype`, `cases`, `out` (a folder) and, optionally, `mp` to force a
-worker process for one rank. Latents go to `out/latents.safetensors`, the rest to `out/results.json`.
+worker process for one rank, and `settings`, further keys of a stage file by their names in the table of keys.
+Latents go to `out/latents.safetensors`, the rest to `out/results.json`.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ def _serve(spec: dict[str, Any]) -> None:
             "cfg_parallel_size": degrees["cfg"],
             "dtype": spec["dtype"],
             "distributed_executor_backend": "mp" if spec.get("mp") else None,
+            **spec.get("settings", {}),
         },
     )
     out = Path(spec["out"])

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext
@@ -22,6 +25,7 @@ from omni_neuron.platform import envs
 # The worker's own module brings the engine; pipelines come with their package.
 PRELOAD = ["omni_neuron.platform.preload"]
 STDERR = 2
+FAREWELL_S = 5.0
 
 _environment: dict[str, str] | None = None
 
@@ -82,9 +86,24 @@ class _Context(ForkServerContext):
 
 
 def _run(environment: dict[str, str], target: Callable[..., object], args: Sequence[Any]) -> None:
+    threading.Thread(target=_end_with_parent, name="omni-neuron-parent", daemon=True).start()
     os.environ.clear()
     os.environ.update(environment)
     threads = envs.omp_num_threads()  # the server's OpenMP has read its own when it was loaded
     if threads is not None:
         torch.set_num_threads(threads)
     target(*args)
+
+
+def _end_with_parent() -> None:
+    """Wait for the end of the process that asked for this one, then end this one too.
+
+    The kernel's signal on a parent's death speaks of the fork server, which lives as long as its children do.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(FAREWELL_S)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,31 @@
+"""A backend for one role, from the stage's configuration through the real engine to the latents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from engine_process import run_engine
+from reference_run import FP32_BAR, relative_l2
+from video_cases import GUIDANCE
+
+from omni_neuron.wan22.checkpoint.tiny import tiny_checkpoint
+
+pytestmark = pytest.mark.engine
+
+ONE_RANK = {"tp": 1, "cp": 1, "cfg": 1}
+# Guidance multiplies the rounding of both arithmetics by up to 2 * scale - 1: see docs/numerics.md.
+UNGUIDED = next(case for case in GUIDANCE if case.name == "guidance-off")
+
+
+def test_another_backend_for_cross_attention_changes_the_latents_within_rounding(tmp_path: Path) -> None:
+    made = {}
+    for name, roles in (("default", None), ("cross", {"cross": "FLASH_ATTN"})):
+        settings = {} if roles is None else {"diffusion_attention_config.per_role": roles}
+        results = run_engine(
+            tmp_path / name, tiny_checkpoint(), ONE_RANK, "float32", [UNGUIDED], settings=settings
+        )
+        made[name] = results.latents[UNGUIDED.name]
+    assert not torch.equal(made["cross"], made["default"])  # the other arithmetic did run
+    assert relative_l2(made["cross"], made["default"]) <= FP32_BAR
