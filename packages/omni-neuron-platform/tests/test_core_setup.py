@@ -1,4 +1,4 @@
-"""Preparation of a core: the rules in this process, the order on a stand-in device in a process of its own."""
+"""Preparation of a core: rules in this process, their order on a stand-in device in a process of its own."""
 
 import json
 import os

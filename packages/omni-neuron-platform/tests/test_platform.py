@@ -26,9 +26,8 @@ def _asked_of(name: str) -> Iterator[str]:
             if name not in text:
                 continue
             for node in ast.walk(ast.parse(text)):
-                if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                    if node.value.id == name:
-                        yield node.attr
+                if isinstance(node, ast.Attribute) and getattr(node.value, "id", None) == name:
+                    yield node.attr
 
 
 def test_the_engine_resolves_it() -> None:

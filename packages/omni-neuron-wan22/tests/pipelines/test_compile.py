@@ -44,17 +44,10 @@ def _outputs(pipeline: Any) -> list[torch.Tensor]:
     generator = torch.Generator().manual_seed(0)
     latents = torch.randn(LATENTS, generator=generator)
     text, _ = pipeline.encode_prompt("a red ball")
-    made = [text]
-    for expert in (pipeline.transformer, pipeline.transformer_2):
-        made.append(
-            pipeline.predict_noise(
-                current_model=expert,
-                hidden_states=latents,
-                timestep=torch.tensor([500]),
-                encoder_hidden_states=text,
-            )
-        )
-    return [*made, pipeline._decode(latents)]
+    inputs = {"hidden_states": latents, "timestep": torch.tensor([500]), "encoder_hidden_states": text}
+    experts = (pipeline.transformer, pipeline.transformer_2)
+    made = [pipeline.predict_noise(current_model=expert, **inputs) for expert in experts]
+    return [text, *made, pipeline._decode(latents)]
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 from omni_neuron.runtime.adapter import get_adapter
-
 from omni_neuron.wan22.pipelines.offload import needs_offload, offloaded
 
 HOST, META = torch.device("cpu"), torch.device("meta")
