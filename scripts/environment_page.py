@@ -11,8 +11,9 @@ TARGET = ROOT / "docs" / "environment.md"
 INTRODUCTION = """\
 # Environment variables
 
-Every variable that this project reads, by package. A value that breaks its rule is an error that names the
-variable, and an empty value counts as unset. `nox -s docs` writes this page from the modules named `envs`.
+Every variable that this project reads, sets or checks, by package. A value that breaks its rule is an error
+that names the variable, and an empty value counts as unset. `nox -s docs` writes this page from the modules
+named `envs`.
 """
 
 

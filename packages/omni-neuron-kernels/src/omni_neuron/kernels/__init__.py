@@ -1,1 +1,1 @@
-"""Kernels for Neuron devices, each with the torch form that runs where the kernel cannot."""
+"""The place for kernels of Neuron devices; so far the torch form of attention, and the gate for kernels."""

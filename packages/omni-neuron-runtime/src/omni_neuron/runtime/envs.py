@@ -1,7 +1,8 @@
 """The environment variables that several packages share.
 
 The names and their meaning are those of vllm-neuron, Lite and the Neuron runtime; where they would accept
-more values than are listed here, the others select routes that this project does not have.
+more values than are listed here, the others select routes that this project does not have. What is "for"
+one of them acts there alone: here `omni-neuron doctor` checks its value, and nothing else reads it.
 """
 
 from omni_neuron.runtime.env_var import FLAG, INDEX_LIST, TEXT, EnvVar, choice, integer
@@ -32,16 +33,23 @@ debug_mode = EnvVar[bool](
     "VLLM_NEURON_DEBUG_MODE", False, FLAG, "Compile without `fullgraph`, so that graph breaks are legal."
 )
 disable_nki_kernels = EnvVar[bool](
-    "VLLM_NEURON_DISABLE_NKI_KERNELS", False, FLAG, "Use the torch form of every kernel."
+    "VLLM_NEURON_DISABLE_NKI_KERNELS",
+    False,
+    FLAG,
+    "Use the torch form of every kernel; without effect as long as no kernel exists.",
 )
 nki_simulator = EnvVar[bool](
-    "NKI_SIMULATOR", False, FLAG, "Run NKI kernels in an interpreter when in CPU mode."
+    "NKI_SIMULATOR",
+    False,
+    FLAG,
+    "Run NKI kernels in an interpreter when in CPU mode; without effect as long as no kernel exists.",
 )
 switch_cc = EnvVar[bool](
     "VLLM_NEURON_SWITCH_CC",
     False,
     FLAG,
-    "Keep contiguous replica groups on trn2 in place of those that follow its physical mesh.",
+    "For vllm-neuron: contiguous replica groups on trn2 in place of those that follow its physical mesh. "
+    "Ours are contiguous.",
 )
 visible_devices = EnvVar[tuple[int, ...] | None](
     "NEURON_VISIBLE_DEVICES", None, INDEX_LIST, "Logical cores that the engine may use, in rank order."
@@ -53,7 +61,10 @@ rt_visible_cores = EnvVar[tuple[int, ...] | None](
     "Cores of one process; every worker sets its own, so it must be unset where the engine starts.",
 )
 logical_nc_config = EnvVar[int](
-    "NEURON_LOGICAL_NC_CONFIG", 2, integer(1, 2), "Physical cores per logical core; must match `--lnc`."
+    "NEURON_LOGICAL_NC_CONFIG",
+    2,
+    integer(1, 2),
+    "For the Neuron runtime: physical cores per logical core; must match the compiler's `--lnc`.",
 )
 platform_target_override = EnvVar[str | None](
     "NEURON_PLATFORM_TARGET_OVERRIDE",
@@ -77,11 +88,11 @@ neff_cache_dir = EnvVar[str | None](
     "TORCH_NEURONX_NEFF_CACHE_DIR",
     None,
     TEXT,
-    "Compiled graphs; put it on a volume that outlives the container.",
+    "For Lite: compiled graphs; put it on a volume that outlives the container.",
 )
 nki_compile_cache_url = EnvVar[str | None](
     "NKI_COMPILE_CACHE_URL",
     None,
     TEXT,
-    "Compiled NKI kernels; clear it first when a kernel is blamed, a stale entry looks like a kernel bug.",
+    "For NKI: compiled kernels; clear it when a kernel is blamed, a stale entry looks like a kernel bug.",
 )

@@ -1,1 +1,1 @@
-"""A Neuron machine made of CPU. So far: the numbers of the machine."""
+"""The place for a Neuron machine made of CPU. So far it holds the published numbers of the machine."""
