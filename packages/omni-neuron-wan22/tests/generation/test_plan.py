@@ -107,7 +107,8 @@ def test_a_second_guidance_needs_a_second_expert(checkpoint, one_expert):
 
 def test_the_vae_of_48_channels_needs_multiples_of_32(checkpoint, tmp_path):
     folder = shutil.copytree(checkpoint, tmp_path / "vae48")
-    _change(folder / "vae/config.json", z_dim=48, patch_size=2, scale_factor_spatial=16)
+    vae = {"z_dim": 48, "latents_mean": [0.0] * 48, "latents_std": [1.0] * 48, "out_channels": 12}
+    _change(folder / "vae/config.json", **vae, patch_size=2, scale_factor_spatial=16)
     for expert in ("transformer", "transformer_2"):
         _change(folder / expert / "config.json", in_channels=48, out_channels=48)
     assert "multiple of 32" in refusal(folder, height=48)

@@ -1,12 +1,15 @@
 """A diffusers folder, read as a Wan2.2 text-to-video checkpoint."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config import WanConfig
+from omni_neuron.wan22.models.config_file import read_json_object
+from omni_neuron.wan22.models.umt5_config import UMT5Config
+from omni_neuron.wan22.models.vae_config import WanVAEConfig
 from omni_neuron.wan22.request import PATCH, VideoRules, check_boundary_ratio
 
 TRANSFORMER = "WanTransformer3DModel"
@@ -57,7 +60,7 @@ def read_checkpoint(folder: str | Path) -> WanCheckpoint:
     folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise InputError(f"model is {str(folder)!r}, but there is no such folder; pass a diffusers one.")
-    index = _read_json(folder / "model_index.json")
+    index = read_json_object(folder / "model_index.json")
     _check_pipeline(folder, index)
     experts = _experts(index)
     for name, classes in CLASSES.items():
@@ -120,47 +123,24 @@ def _boundary(folder: Path, index: Mapping[str, Any]) -> float | None:
 
 
 def _rules(folder: Path, experts: tuple[str, ...]) -> VideoRules:
-    vae = _read_json(folder / "vae" / "config.json")
-    text_dim = _read_json(folder / "text_encoder" / "config.json").get("d_model", 512)
-    channels = vae.get("z_dim", 16)
+    vae_path = folder / "vae" / "config.json"
+    vae = WanVAEConfig.from_json_file(vae_path)
+    text_dim = UMT5Config.from_json_file(folder / "text_encoder" / "config.json").d_model
     for expert in experts:
         path = folder / expert / "config.json"
-        config = _read_json(path)
-        in_channels = config.get("in_channels", 16)
-        _require(path, "in_channels", in_channels, channels, "the latent channels (z_dim) of the VAE")
-        _require(path, "out_channels", config.get("out_channels") or in_channels, channels, "its in_channels")
-        _require(path, "text_dim", config.get("text_dim", 4096), text_dim, "d_model of the text encoder")
-        _require(path, "patch_size", config.get("patch_size", [1, 2, 2]), [1, PATCH, PATCH], "Wan's patches")
-    return VideoRules(*_vae_scales(folder / "vae" / "config.json", vae), channels, len(experts) == 2)
-
-
-def _vae_scales(path: Path, config: Mapping[str, Any]) -> tuple[int, int]:
-    """Spatial and temporal scale: declared, and equal to what the layers do."""
-    temporal = config.get("scale_factor_temporal") or TEMPORAL_SCALE
-    spatial = config.get("scale_factor_spatial") or SPATIAL_SCALES[0]
-    halvings = len(config.get("dim_mult", [1, 2, 4, 4])) - 1
-    built_temporal = 2 ** sum(config.get("temperal_downsample", [False, True, True]))
-    _require(path, "scale_factor_temporal", temporal, built_temporal, "what temperal_downsample does")
-    _require(path, "scale_factor_temporal", temporal, TEMPORAL_SCALE, "Wan's four frames in a latent frame")
-    built_spatial = 2**halvings * (config.get("patch_size") or 1)
-    _require(path, "scale_factor_spatial", spatial, built_spatial, "what dim_mult and patch_size do")
+        config = WanConfig.from_json_file(path)
+        channels = "the latent channels (z_dim) of the VAE"
+        _require(path, "in_channels", config.in_channels, vae.z_dim, channels)
+        _require(path, "out_channels", config.out_channels, vae.z_dim, channels)
+        _require(path, "text_dim", config.text_dim, text_dim, "d_model of the text encoder")
+        _require(path, "patch_size", list(config.patch_size), [1, PATCH, PATCH], "Wan's patches")
+    temporal, spatial = vae.scale_factor_temporal, vae.scale_factor_spatial
+    _require(vae_path, "scale_factor_temporal", temporal, TEMPORAL_SCALE, "Wan's frames in a latent frame")
     if spatial not in SPATIAL_SCALES:
-        raise InputError(f"{path}: scale_factor_spatial is {spatial}, but Wan's VAEs have 8 or 16.")
-    return spatial, temporal
+        raise InputError(f"{vae_path}: scale_factor_spatial is {spatial}, but Wan's VAEs have 8 or 16.")
+    return VideoRules(spatial, temporal, vae.z_dim, len(experts) == 2)
 
 
 def _require(path: Path, field: str, value: Any, expected: Any, reason: str) -> None:
     if value != expected:
         raise InputError(f"{path}: {field} is {value}, but it must be {expected}, {reason}.")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{path} is missing, so this is no checkpoint in diffusers' layout.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path} holds a {type(content).__name__}, but it must be a JSON object.")
-    return content

@@ -8,9 +8,7 @@ import numpy as np
 
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.media.frames import Frames, check_frames
-from omni_neuron.wan22.media.output import check_writable, whole_file
-
-__all__ = ["check_writable", "write_video"]
+from omni_neuron.wan22.media.output import whole_file
 
 # Nearly transparent to the eye; 0 is lossless, 23 the codec's default.
 QUALITY = 17

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config_file import ConfigFile
 
 
 @dataclass(frozen=True)
-class WanConfig:
+class WanConfig(ConfigFile):
     """Geometry of the transformer; names and defaults are those of diffusers' ``WanTransformer3DModel``.
 
     ``in_channels`` counts latent and condition channels (16 for text-to-video, 36 for image-to-video,
@@ -24,6 +23,8 @@ class WanConfig:
     Raises:
         InputError: a field is out of range, contradicts another one, or needs a part that Wan never had.
     """
+
+    component = "transformer"
 
     patch_size: tuple[int, int, int] = (1, 2, 2)
     num_attention_heads: int = 40
@@ -97,32 +98,14 @@ class WanConfig:
         return math.prod(self.patch_size)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> WanConfig:
-        """Build from the content of a ``config.json``.
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """As `ConfigFile.from_dict`. ``out_channels`` and ``qk_norm`` may be null.
 
-        Keys that begin with ``_`` are bookkeeping. ``out_channels`` and ``qk_norm`` may be null: the
-        first then equals ``in_channels``, the second has its one value.
-
-        Raises:
-            InputError: a key is unknown, or the fields contradict each other.
+        The first then equals ``in_channels``, the second has its one value.
         """
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(key for key in values if key not in known and not key.startswith("_"))
-        if unknown:
-            raise InputError(
-                f"transformer config has unknown keys {unknown}; use a checkpoint whose keys are among "
-                f"{sorted(known)}."
-            )
-        chosen = {key: values[key] for key in known & values.keys()}
-        if "patch_size" in chosen:
-            chosen["patch_size"] = tuple(chosen["patch_size"])
-        if "out_channels" in chosen and chosen["out_channels"] is None:
+        chosen = dict(values)
+        if chosen.get("out_channels", 0) is None:
             chosen["out_channels"] = chosen.get("in_channels", cls.in_channels)
-        if "qk_norm" in chosen and chosen["qk_norm"] is None:
+        if chosen.get("qk_norm", "") is None:
             del chosen["qk_norm"]
-        return cls(**chosen)
-
-    @classmethod
-    def from_json_file(cls, path: str | Path) -> WanConfig:
-        """Read ``transformer/config.json``."""
-        return cls.from_dict(json.loads(Path(path).read_text()))
+        return super().from_dict(chosen)

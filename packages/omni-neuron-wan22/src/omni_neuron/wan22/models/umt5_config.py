@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config_file import ConfigFile
 
 # What the encoder computes with; another value would be another model.
 _FIXED = {
@@ -52,7 +51,7 @@ _INERT = frozenset(
 
 
 @dataclass(frozen=True)
-class UMT5Config:
+class UMT5Config(ConfigFile):
     """Geometry of the encoder; names and defaults are those of transformers' ``UMT5Config``.
 
     ``d_kv`` is the width of a head; ``num_heads * d_kv`` need not equal ``d_model``. Relative distances of
@@ -61,6 +60,9 @@ class UMT5Config:
     Raises:
         InputError: a field is out of range.
     """
+
+    component = "text encoder"
+    inert = _INERT | _FIXED.keys()
 
     vocab_size: int = 250112
     d_model: int = 512
@@ -92,11 +94,11 @@ class UMT5Config:
             )
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> UMT5Config:
-        """Build from the content of a ``config.json``; keys that begin with ``_`` are bookkeeping.
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """As `ConfigFile.from_dict`.
 
         Raises:
-            InputError: a key is unknown, asks for another architecture, or is out of range.
+            InputError: also when a key asks for another architecture.
         """
         for key, only in _FIXED.items():
             if values.get(key, only) != only:
@@ -104,17 +106,4 @@ class UMT5Config:
                     f"text encoder config {key}={values[key]!r} must be {only!r}, as in UMT5; "
                     "use a Wan2.2 checkpoint."
                 )
-        known = {field.name for field in fields(cls)}
-        accepted = known | _FIXED.keys() | _INERT
-        unknown = sorted(key for key in values if key not in accepted and not key.startswith("_"))
-        if unknown:
-            raise InputError(
-                f"text encoder config has unknown keys {unknown}; use a checkpoint whose keys are among "
-                f"{sorted(known)}."
-            )
-        return cls(**{key: values[key] for key in known & values.keys()})
-
-    @classmethod
-    def from_json_file(cls, path: str | Path) -> UMT5Config:
-        """Read ``text_encoder/config.json``."""
-        return cls.from_dict(json.loads(Path(path).read_text()))
+        return super().from_dict(values)

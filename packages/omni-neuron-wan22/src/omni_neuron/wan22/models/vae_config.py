@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config_file import ConfigFile
 
 # fmt: off
 _LATENTS_MEAN_16 = (
@@ -21,12 +18,9 @@ _LATENTS_STD_16 = (
 )
 # fmt: on
 
-# Present in published files without an effect on the result: the output is always clamped.
-_INERT_KEYS = frozenset({"clip_output"})
-
 
 @dataclass(frozen=True)
-class WanVAEConfig:
+class WanVAEConfig(ConfigFile):
     """Geometry of the Wan VAE; names and defaults are those of diffusers' ``AutoencoderKLWan``.
 
     Two families exist: the 2.1 VAE (``is_residual`` false, 16 latent channels, 8x8 pixels per latent)
@@ -39,6 +33,9 @@ class WanVAEConfig:
     Raises:
         InputError: a field contradicts another one, or needs a part that this decoder does not have.
     """
+
+    component = "VAE"
+    inert = frozenset({"clip_output"})  # in published files; the output is always clamped
 
     base_dim: int = 96
     decoder_base_dim: int | None = None
@@ -100,29 +97,3 @@ class WanVAEConfig:
     def temporal_upsample(self) -> tuple[bool, ...]:
         """For each upsampling stage of the decoder, whether it doubles the frames as well."""
         return tuple(reversed(self.temperal_downsample))
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> WanVAEConfig:
-        """Build from the content of a ``config.json``; keys that begin with ``_`` are bookkeeping.
-
-        Raises:
-            InputError: a key is unknown, or the fields contradict each other.
-        """
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(key for key in values if key not in known | _INERT_KEYS and not key.startswith("_"))
-        if unknown:
-            raise InputError(
-                f"VAE config has unknown keys {unknown}; use a checkpoint whose keys are among "
-                f"{sorted(known)}."
-            )
-        chosen: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in values.items()
-            if key in known
-        }
-        return cls(**chosen)
-
-    @classmethod
-    def from_json_file(cls, path: str | Path) -> WanVAEConfig:
-        """Read ``vae/config.json``."""
-        return cls.from_dict(json.loads(Path(path).read_text()))

@@ -12,19 +12,9 @@ from omni_neuron.wan22.checkpoint.recipes.geometry import (
     VAE_WIDTHS,
     TinyGeometry,
 )
+from omni_neuron.wan22.models.vae_config import WanVAEConfig
 
 DIFFUSERS_VERSION = "0.35.0.dev0"
-
-# fmt: off
-LATENTS_MEAN = [
-    -0.7571, -0.7089, -0.9113, 0.1075, -0.1745, 0.9653, -0.1517, 1.5508,
-    0.4134, -0.0715, 0.5517, -0.3632, -0.1922, -0.9497, 0.2503, -0.2921,
-]
-LATENTS_STD = [
-    2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708, 2.6052, 2.0743,
-    3.2687, 2.1526, 2.8652, 1.5579, 1.6382, 1.1253, 2.8251, 1.9160,
-]
-# fmt: on
 
 
 def model_index(geometry: TinyGeometry) -> dict[str, Any]:
@@ -76,8 +66,8 @@ def vae_config(geometry: TinyGeometry) -> dict[str, Any]:
         "base_dim": geometry.vae_base_dim,
         "dim_mult": list(VAE_WIDTHS),
         "dropout": 0.0,
-        "latents_mean": LATENTS_MEAN,
-        "latents_std": LATENTS_STD,
+        "latents_mean": list(WanVAEConfig.latents_mean),
+        "latents_std": list(WanVAEConfig.latents_std),
         "num_res_blocks": VAE_RES_BLOCKS,
         "temperal_downsample": list(VAE_TEMPORAL),
         "z_dim": LATENT_CHANNELS,
