@@ -17,7 +17,7 @@ def test_tests_are_no_package():
     assert named([file for folder in folders for file in folder.rglob("__init__.py")]) == []
 
 
-def test_nothing_stands_in_for_a_device():
+def test_no_file_uses_a_mock_library():
     users = [
         file for file in python_files() if {"mock", "unittest.mock"} & imported(ast.parse(file.read_text()))
     ]

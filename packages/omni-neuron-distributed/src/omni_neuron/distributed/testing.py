@@ -26,7 +26,7 @@ import torch
 import torch.distributed as dist
 
 _COMPILER = ("torch._dynamo", "torch._dynamo.testing", "torch._functorch.aot_autograd")
-_GRACE_S = 3.0  # for the other ranks to report, once one has failed
+_GRACE_S = 3.0  # for the other ranks to report once one has failed, and for a process to be reaped
 
 
 class RankError(RuntimeError):
@@ -84,7 +84,7 @@ def run_ranks(world_size: int, fn: Callable[..., Any], *args: Any, timeout_s: fl
             for process in processes:
                 if process.is_alive():
                     process.kill()
-                process.join()
+                process.join(_GRACE_S)
             for pipe in pipes:
                 pipe.close()
         exit_codes = [process.exitcode for process in processes]
