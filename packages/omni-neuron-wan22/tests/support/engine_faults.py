@@ -1,4 +1,4 @@
-"""Engines that get bad requests and lose workers, in a process of their own: `python engine_faults.py NAME ...`.
+"""Engines that get bad requests and lose workers, in a process of their own: `engine_faults.py NAME ...`.
 
 Every function prints one line of JSON on standard output.
 """
@@ -74,10 +74,7 @@ def refusals() -> dict[str, Any]:
             refused = {name: attempt(engine, {**GOOD, **change}) for name, change in BAD.items()}
             results[f"tp{tp}"] = {"refused": refused, "good": attempt(engine, GOOD)}
             if tp == 2:
-                killed: list[float] = []
-                threading.Timer(1.0, lambda: killed.append(_kill_a_worker())).start()
-                results["killed"] = attempt(engine, LONG)
-                results["killed"]["after_s"] = time.perf_counter() - killed[0]
+                results["killed"] = _attempt_with_a_death(engine)
                 results["next"] = attempt(engine, GOOD)
     return results
 
@@ -105,13 +102,20 @@ def start_with(model: str, tp: str) -> dict[str, Any]:
         return {"error": type(error).__name__, "message": str(error)}
 
 
-def _kill_a_worker() -> float:
+def _attempt_with_a_death(engine: Any) -> dict[str, Any]:
+    """A long request; a worker is killed while it runs."""
     import multiprocessing
 
     (victim,) = [child for child in multiprocessing.active_children() if child.name == "DiffusionWorker-1"]
-    now = time.perf_counter()
-    victim.kill()
-    return now
+    died: list[float] = []
+
+    def kill() -> None:
+        died.append(time.perf_counter())
+        victim.kill()
+
+    threading.Timer(1.0, kill).start()
+    outcome = attempt(engine, LONG)
+    return {**outcome, "after_s": time.perf_counter() - died[0]}
 
 
 def main() -> None:
