@@ -103,6 +103,12 @@ def layouts(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def faults(session: nox.Session) -> None:
+    """What bad input gets, and what a dead worker, an interrupt or a second command does; ten minutes."""
+    pytest(session, 40, f"{FOLDERS['wan22']}/tests/faults", "-m", "slow", "--timeout=600")
+
+
+@nox.session(default=False)
 def wheels(session: nox.Session) -> None:
     """Build every wheel, install and use each alone, then generate with omni-neuron[wan22]."""
     build_wheels(session)
