@@ -72,8 +72,11 @@ def test_an_installed_interpreter_gets_the_kernel(importable: Any, monkeypatch: 
         "1.0",
         {"some_interpreter.py": "def wrap_nki(kernel):\n    return {2: lambda x: kernel(x)}\n"},
     )
-    info = importable.folder / "some_interpreter-1.0.dist-info"
-    (info / "entry_points.txt").write_text("[omni_neuron.test_runtime]\nx = some_interpreter:wrap_nki\n")
+    points = importable.folder / "some_interpreter-1.0.dist-info" / "entry_points.txt"
+    points.write_text("[omni_neuron.test_runtime]\nx = some_interpreter:wrap_nki\n")
     monkeypatch.setattr("omni_neuron.runtime.adapter.cpu.NKI_RUNTIME_GROUP", "omni_neuron.test_runtime")
     monkeypatch.setenv("NKI_SIMULATOR", "1")
     assert CpuAdapter().wrap_nki(lambda x: x + 1)[2](4) == 5
+    points.write_text(points.read_text() + "y = another:wrap\n")
+    with pytest.raises(SetupError, match=r"another:wrap, some_interpreter:wrap_nki all offer"):
+        CpuAdapter().wrap_nki(lambda x: x)

@@ -13,7 +13,7 @@ INTERRUPTED = 130
 def report(error: BaseException, program: str, *, debug: bool) -> int:
     """Print the error and return the exit status: 2 for bad input, 130 for an interrupt, 1 for the rest.
 
-    The first line of a message is its sentence. Further lines, such as a list of tensors, come above it.
+    The first line of a message is its sentence. Further lines, as libraries write them, come above it.
     """
     if debug:
         traceback.print_exception(error)

@@ -59,13 +59,18 @@ class CpuAdapter:
             raise SetupError(
                 f"A kernel runs on the CPU only in an interpreter: set {envs.nki_simulator.name}=1."
             )
-        offers = entry_points(group=NKI_RUNTIME_GROUP)
+        offers = list(entry_points(group=NKI_RUNTIME_GROUP))
         if not offers:
             raise SetupError(
                 f"{envs.nki_simulator.name}=1 needs an interpreter of NKI, and no installed package offers "
                 f"one as {NKI_RUNTIME_GROUP}: unset the variable to use the torch form of the kernel."
             )
-        return next(iter(offers)).load()(kernel)
+        if len(offers) > 1:
+            names = ", ".join(sorted(offer.value for offer in offers))
+            raise SetupError(
+                f"{names} all offer {NKI_RUNTIME_GROUP}, but one runs a kernel: uninstall the others."
+            )
+        return offers[0].load()(kernel)
 
     def compile_backend(self) -> str | None:
         return None
