@@ -9,7 +9,7 @@ from omni_neuron.distributed.process_groups import new_parallel_context
 from omni_neuron.distributed.testing import run_ranks
 from omni_neuron.wan22.models.norms import (
     DistributedRMSNorm,
-    LayerNorm,
+    FP32LayerNorm,
     gated_residual,
     modulated_layer_norm,
 )
@@ -71,7 +71,7 @@ def layer_norm(x, eps):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_layer_norm_keeps_float32_parameters(dtype):
-    norm = LayerNorm(96, 1e-3)
+    norm = FP32LayerNorm(96, 1e-3)
     norm.weight.data, norm.bias.data = normal(96, seed=1), normal(96, seed=2)
     x = normal(2, 33, 96).to(dtype)
     out = norm(x)

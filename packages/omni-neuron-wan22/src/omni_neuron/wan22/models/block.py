@@ -9,7 +9,7 @@ from omni_neuron.distributed.groups import ParallelContext
 from omni_neuron.wan22.models.attention import AttentionFactory, WanCrossAttention, WanSelfAttention
 from omni_neuron.wan22.models.config import WanConfig
 from omni_neuron.wan22.models.feed_forward import WanFeedForward
-from omni_neuron.wan22.models.norms import LayerNorm, gated_residual, modulated_layer_norm
+from omni_neuron.wan22.models.norms import FP32LayerNorm, gated_residual, modulated_layer_norm
 
 
 class WanTransformerBlock(nn.Module):
@@ -33,7 +33,9 @@ class WanTransformerBlock(nn.Module):
         self.eps = config.eps
         self.attn1 = WanSelfAttention(config, parallel, attention, dtype=dtype, device=device)
         self.attn2 = WanCrossAttention(config, parallel, attention, dtype=dtype, device=device)
-        self.norm2 = LayerNorm(dim, config.eps, device=device) if config.cross_attn_norm else nn.Identity()
+        self.norm2 = (
+            FP32LayerNorm(dim, config.eps, device=device) if config.cross_attn_norm else nn.Identity()
+        )
         self.ffn = WanFeedForward(
             dim,
             config.ffn_dim,

@@ -12,7 +12,7 @@ from torch.nn import functional
 from omni_neuron.distributed.groups import ParallelGroup
 from omni_neuron.wan22.models.config import WanConfig
 from omni_neuron.wan22.models.feed_forward import WanFeedForward
-from omni_neuron.wan22.models.norms import LayerNorm
+from omni_neuron.wan22.models.norms import FP32LayerNorm
 
 IMAGE_NORM_EPS = 1e-5
 
@@ -82,7 +82,7 @@ class ImageEmbedding(nn.Module):
         device: torch.device | str | None,
     ) -> None:
         super().__init__()
-        self.norm1 = LayerNorm(image_dim, IMAGE_NORM_EPS, device=device)
+        self.norm1 = FP32LayerNorm(image_dim, IMAGE_NORM_EPS, device=device)
         self.ff = WanFeedForward(
             image_dim,
             image_dim,
@@ -92,7 +92,7 @@ class ImageEmbedding(nn.Module):
             dtype=dtype,
             device=device,
         )
-        self.norm2 = LayerNorm(dim, IMAGE_NORM_EPS, device=device)
+        self.norm2 = FP32LayerNorm(dim, IMAGE_NORM_EPS, device=device)
         self.pos_embed: nn.Parameter | None = None
         if pos_embed_seq_len is not None:
             positions = torch.empty(1, pos_embed_seq_len, image_dim, dtype=dtype, device=device)

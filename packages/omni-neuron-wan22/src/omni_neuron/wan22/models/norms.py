@@ -63,7 +63,7 @@ def sum_of_squares(x: torch.Tensor) -> torch.Tensor:
     return norm.square()
 
 
-class LayerNorm(nn.Module):
+class FP32LayerNorm(nn.Module):
     """Layer norm with float32 weight and bias ``[dim]``, whatever the dtype of its input."""
 
     def __init__(self, dim: int, eps: float, *, device: torch.device | str | None = None) -> None:

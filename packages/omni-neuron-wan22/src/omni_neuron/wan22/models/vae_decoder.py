@@ -7,9 +7,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from omni_neuron.wan22.models.vae_blocks import MidBlock
 from omni_neuron.wan22.models.vae_causal_conv import HISTORY_FRAMES, CausalConv3d, FeatureCache, FirstChunk
 from omni_neuron.wan22.models.vae_config import WanVAEConfig
-from omni_neuron.wan22.models.vae_residual import ChannelRMSNorm, MidBlock, normalized_silu
+from omni_neuron.wan22.models.vae_norm import ChannelRMSNorm, normalized_silu
 from omni_neuron.wan22.models.vae_stages import ResidualUpStage, UpStage
 
 

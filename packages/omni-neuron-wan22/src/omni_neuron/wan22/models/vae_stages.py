@@ -8,8 +8,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from omni_neuron.wan22.models.vae_blocks import ResidualBlock
 from omni_neuron.wan22.models.vae_causal_conv import FeatureCache, FirstChunk
-from omni_neuron.wan22.models.vae_residual import ResidualBlock
 from omni_neuron.wan22.models.vae_upsample import DuplicateUpsample, Upsample
 
 

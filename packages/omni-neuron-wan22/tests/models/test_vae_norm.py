@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from omni_neuron.wan22.models.vae_residual import ChannelRMSNorm, channel_norm
+from omni_neuron.wan22.models.vae_norm import ChannelRMSNorm, channel_norm
 
 
 def expected(x, gamma):
