@@ -68,7 +68,7 @@ def _engines(rows: Sequence[EngineRow]) -> Table:
     table = _table("Engines: each serves all of its requests; the command serves one")
     for name in ("layout", "dtype", "run"):
         table.add_column(name)
-    for name in ("median", "worst", "start-up [s]", "wall time [s]", "peak of a rank [MiB]"):
+    for name in ("median request", "worst", "start-up [s]", "wall time [s]", "peak rank [MiB]"):
         table.add_column(name, justify="right")
     for row in rows:
         values = [distance.value for distance in row.distances]
