@@ -57,6 +57,10 @@ def served(request, engine, tmp_path_factory):
         ("a ball", {"extra_args": {"sample_solver": "euler"}}, "sample_solver is 'euler'"),
         ("a ball", {"latents": torch.zeros(1, 16, 5, 8, 9)}, "(1, 16, 5, 8, 9)"),
         ("a ball", {"latents": torch.zeros(16, 5, 8, 8)}, "(16, 5, 8, 8)"),
+        ("a ball", {"extra_args": {"preencode_mp4": True}}, "brings preencode_mp4"),
+        ("a ball", {"sigmas": [1.0, 0.5]}, "brings sigmas"),
+        ("a ball", {"timesteps": torch.tensor([999, 500])}, "brings timesteps"),
+        ({"prompt": "a ball", "prompt_embeds": torch.zeros(1, 2)}, {}, "brings prompt_embeds"),
         ({"prompt": "a ball", "multi_modal_data": {"image": "no-such-file.png"}}, {}, "image"),
     ],
 )

@@ -41,6 +41,7 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
     def pre_process(request: Any) -> Any:
         try:
             _refuse_images(request.prompt)  # the stock function would open and resize them
+            _refuse_unused(request)
             request = stock(request)
             _check(request, rules)
         except ValueError as error:
@@ -79,6 +80,18 @@ def _check(request: Any, rules: VideoRules) -> None:
         rules.check_latents(
             tuple(sampling.latents.shape), sampling.height, sampling.width, sampling.num_frames
         )
+
+
+def _refuse_unused(request: Any) -> None:
+    """Refuse what the stock pipeline or another one would act on, and this one does not."""
+    sampling = request.sampling_params
+    fields = {} if isinstance(request.prompt, str) else request.prompt
+    asked = {name: fields.get(name) for name in ("prompt_embeds", "negative_prompt_embeds")}
+    asked |= {name: getattr(sampling, name) for name in ("sigmas", "timesteps")}
+    asked["preencode_mp4"] = (sampling.extra_args or {}).get("preencode_mp4") or None
+    for name, value in asked.items():
+        if value is not None:
+            raise ValueError(f"the request brings {name}, but nothing here acts on it; leave it out.")
 
 
 def _refuse_images(prompt: Any) -> None:
