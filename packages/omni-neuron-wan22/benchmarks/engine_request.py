@@ -112,7 +112,8 @@ def compare(
     for name in ("video", "threads"):
         if len({str(result[name]) for side in (*results.values(), warm.values()) for result in side}) != 1:
             raise RuntimeError(f"the sides did different work: {name} differs in {results}")
-    print(f"  start-up: {', '.join(f'{name} {side.startup_s:.1f} s' for name, side in sides.items())}")
+    for name, side in sides.items():
+        print(f"  start-up {name}: {side.startup_s:.1f} s, processor time {side.startup_cpu_s:.1f} s")
     print(f"  relative L2 between the final latents {float((ours - stock).norm() / stock.norm()):.1e}")
     report(results)
 
@@ -155,6 +156,7 @@ class EngineSide:
             text=True,
         )
         self.startup_s: float = self._answer()["startup"]
+        self.startup_cpu_s = processor_time(psutil.Process(self._process.pid))
 
     def serve(self, request: dict[str, Any], latents: str | None = None) -> dict[str, Any]:
         """Seconds of one request."""
@@ -190,6 +192,11 @@ class EngineSide:
             )
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def processor_time(process: psutil.Process) -> float:
+    """Seconds of this process and of all that came from it."""
+    return sum(sum(each.cpu_times()[:4]) for each in (process, *process.children(recursive=True)))
 
 
 def wait_for_quiet(limit: float, patience_s: float) -> float:
