@@ -13,8 +13,12 @@ def test_no_file_is_too_long_to_hold_in_the_head():
 
 
 def test_tests_are_no_package():
-    folders = [ROOT / "tests", *ROOT.glob("packages/*/tests")]
-    assert named([file for folder in folders for file in folder.rglob("__init__.py")]) == []
+    tests = [
+        file
+        for folder in (ROOT / "tests", *ROOT.glob("packages/*/tests"))
+        for file in folder.rglob("test_*.py")
+    ]
+    assert named([file for file in {test.with_name("__init__.py") for test in tests} if file.exists()]) == []
 
 
 def test_no_file_uses_a_mock_library():

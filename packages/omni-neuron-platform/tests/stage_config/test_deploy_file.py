@@ -43,7 +43,7 @@ def test_the_old_form_becomes_the_new_one(files):
                 "parallel_config": {"tensor_parallel_size": 2, "ring_degree": 2},
             },
             stage_type="diffusion",
-            runtime={"process": True, "devices": "0-3", "max_batch_size": 2},
+            runtime={"process": True, "devices": "0-3", "max_batch_size": 1},
             default_sampling_params={"seed": 7},
         )
     )
@@ -57,7 +57,6 @@ def test_the_old_form_becomes_the_new_one(files):
                 "devices": "0,1,2,3",
                 "model_class_name": "Wan22Pipeline",
                 "boundary_ratio": 0.875,
-                "max_num_seqs": 2,
                 "parallel_config": {"tensor_parallel_size": 2, "ring_degree": 2},
                 "default_sampling_params": {"seed": 7},
             }

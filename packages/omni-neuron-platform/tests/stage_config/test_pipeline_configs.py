@@ -28,8 +28,6 @@ VALUES = {
     "enforce_eager": True,
     "diffusion_load_format": "dummy",
     "worker_extension_cls": "a.Extension",
-    "request_batch_max_wait_ms": 4.0,
-    "max_num_seqs": 3,
     "custom_pipeline_args.pipeline_class": "a.Pipeline",
     "diffusion_attention_config.default": "TORCH_SDPA",
     "diffusion_attention_config.per_role": {"cross": "FLASH_ATTN"},
@@ -106,8 +104,6 @@ def test_every_setting_reaches_the_place_where_it_acts(registered, checkpoint, t
         "enforce_eager",
         "diffusion_load_format",
         "worker_extension_cls",
-        "request_batch_max_wait_ms",
-        "max_num_seqs",
     )
     assert {name: getattr(od_config, name) for name in plain} == {name: VALUES[name] for name in plain}
     assert od_config.custom_pipeline_args == {"pipeline_class": "a.Pipeline"}

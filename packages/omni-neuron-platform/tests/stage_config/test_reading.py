@@ -74,7 +74,7 @@ def test_what_we_lack_is_refused_with_key_value_and_remedy(files, feature, place
         (deploy({"cfg_parallel_size": 3}), ["cfg_parallel_size is 3", "from 1 to 2"]),
         (deploy({"boundary_ratio": 1.5}), ["boundary_ratio is 1.5", "from 0 to 1"]),
         (deploy({"dtype": "float16"}), ['dtype is "float16"', "float32 or bfloat16"]),
-        (deploy({"max_batch_size": 2}), ["max_batch_size is 2", "use max_num_seqs"]),
+        (deploy({"max_batch_size": 2}), ["max_batch_size is 2", "set it to 1"]),
     ],
 )
 def test_refusals_name_key_value_rule_and_remedy(files, document, words):
@@ -118,7 +118,7 @@ def test_null_leaves_a_key_unset(files):
 def test_both_forms_say_the_same():
     new = read_stage_config(EXAMPLES / "wan22-t2v-a14b-480p.yaml")
     old = read_stage_config(EXAMPLES / "wan22-t2v-a14b-480p-0.24.yaml")
-    only_old = {"stage_type", "max_num_seqs", "skip_warmup"}
+    only_old = {"stage_type", "skip_warmup"}
     differs = {"model_class_name"}
     assert {k: v for k, v in old.values.items() if k not in only_old | differs} == {
         k: v for k, v in new.values.items() if k not in differs

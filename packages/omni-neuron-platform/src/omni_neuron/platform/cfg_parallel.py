@@ -65,8 +65,12 @@ class NeuronCFGParallelMixin(CFGParallelMixin):
                 output_slice=output_slice,
                 **further,
             )
+        if negative_kwargs is None:
+            raise ValueError(
+                "negative_kwargs is None, but guidance needs a negative branch; pass its arguments."
+            )
         branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
-        prediction = self.predict_noise(**(branch or {}))
+        prediction = self.predict_noise(**branch)
         parts = prediction if isinstance(prediction, tuple) else (prediction,)
         guided = tuple(gather_guidance(part, true_cfg_scale, self.cfg_group) for part in parts)
         return guided if len(guided) > 1 else guided[0]

@@ -19,6 +19,7 @@ _OFFLOAD = lacking("offloading of weights")
 _QUANTIZATION = lacking("quantisation")
 _CACHE = lacking("caching of steps")
 _LORA = lacking("LoRA")
+_BATCH = lacking("batching of requests")
 _DIFFUSERS = lacking("adapter for diffusers pipelines")
 _LANGUAGE = "omni-neuron runs diffusion stages only"
 _CHAIN = "omni-neuron runs pipelines of one diffusion stage only"
@@ -93,7 +94,8 @@ FEATURES: tuple[Entry, ...] = (
             "vLLM-Omni drops it without a word",
             "use diffusion_load_format",
         ),
-        Feature("max_batch_size", (1,), "vLLM-Omni drops it without a word", "use max_num_seqs"),
+        Feature("max_batch_size", (1,), _BATCH),
+        Feature("request_batch_max_wait_ms", (0,), _BATCH),
         Feature(
             "diffusion_attention_backend",
             ("auto",),
@@ -172,6 +174,16 @@ FEATURES: tuple[Entry, ...] = (
                 ("tts_max_instructions_length", ()),
                 ("omni_kv_config", ({},)),
             )
+        ),
+    ),
+    Feature(
+        "max_num_seqs",
+        (1,),
+        _BATCH,
+        "set it to 1",
+        Places(
+            ("stages.max_num_seqs",),
+            ("stage_args.engine_args.max_num_seqs", "stage_args.runtime.max_batch_size"),
         ),
     ),
     *engine(

@@ -6,7 +6,6 @@ from omni_neuron.platform.stage_config.devices import DEVICES
 from omni_neuron.platform.stage_config.key import (
     Entry,
     Key,
-    Places,
     engine,
     parallel,
     runtime,
@@ -77,7 +76,6 @@ KEYS: tuple[Entry, ...] = (
             "model runner: dummy waits for re_init_pipeline",
         ),
         Key("worker_extension_cls", DOTTED_PATH, "vLLM-Omni: a class that adds methods to the worker"),
-        Key("request_batch_max_wait_ms", number(0), "vLLM-Omni: how long it collects requests for a batch"),
     ),
     *engine(
         Key("pipeline_class", DOTTED_PATH, "vLLM-Omni: a pipeline in place of the registered one"),
@@ -95,15 +93,6 @@ KEYS: tuple[Entry, ...] = (
             "models: payload of tensor-parallel sums; float32 in CPU mode and bfloat16 on hardware if absent",
         ),
         block="model_config.",
-    ),
-    Key(
-        "max_num_seqs",
-        integer(1),
-        "vLLM-Omni: how many requests run together",
-        Places(
-            ("stages.max_num_seqs",),
-            ("stage_args.engine_args.max_num_seqs", "stage_args.runtime.max_batch_size"),
-        ),
     ),
     *sampling(
         Key("height", integer(1), "command and engine: for requests without one", flag="--height"),

@@ -55,6 +55,7 @@ def build_components(od_config: Any, parallel: ParallelContext) -> WanComponents
         parallel.text_encoder,
         dtype=dtype,
         device=META,
+        reduce_dtype=parallel.tp_reduce_dtype,
     )
     tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)
     return WanComponents(
