@@ -67,7 +67,7 @@ class NeuronCFGParallelMixin(CFGParallelMixin):
             )
         if negative_kwargs is None:
             raise ValueError(
-                "negative_kwargs is None, but guidance needs a negative branch; pass its arguments."
+                "negative_kwargs is None, but guidance needs a negative branch; pass them."
             )
         branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
         prediction = self.predict_noise(**branch)
