@@ -66,9 +66,7 @@ class NeuronCFGParallelMixin(CFGParallelMixin):
                 **further,
             )
         if negative_kwargs is None:
-            raise ValueError(
-                "negative_kwargs is None, but guidance needs a negative branch; pass them."
-            )
+            raise ValueError("negative_kwargs is None, but guidance needs a negative branch; pass them.")
         branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
         prediction = self.predict_noise(**branch)
         parts = prediction if isinstance(prediction, tuple) else (prediction,)

@@ -13,6 +13,17 @@ except ImportError:  # 0.29
     _media = None
 
 
+def serve(omni: Any, prompt: Any, sampling_params: Any) -> Any:
+    """The one output of one request through `Omni.generate`.
+
+    In 0.30 the list form shuts the engine down when a request is refused and the generator does not. In 0.29
+    the generator always does, so there the list form serves, and a refused request is the engine's last.
+    """
+    as_generator = {} if _media is None else {"py_generator": True}
+    (output,) = omni.generate(prompt, sampling_params, use_tqdm=False, **as_generator)
+    return output
+
+
 def video_output(frames: torch.Tensor, **fields: Any) -> DiffusionOutput:
     """The result of a request whose frames are on this rank.
 

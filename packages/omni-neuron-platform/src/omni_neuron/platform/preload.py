@@ -3,8 +3,9 @@
 from importlib import import_module
 
 from omni_neuron.platform.orphan import ending_when_orphaned
+from omni_neuron.platform.permanent import permanent_imports
 
-with ending_when_orphaned():
+with ending_when_orphaned(), permanent_imports():
     from omni_neuron.platform import worker  # noqa: F401
     from omni_neuron.platform.plugin import register_neuron_pipelines
     from omni_neuron.platform.registry import pipeline_entries

@@ -100,6 +100,8 @@ class Engine:
         """
         from vllm_omni.inputs.data import OmniDiffusionSamplingParams
 
+        from omni_neuron.platform.compat import serve
+
         sampling = {
             name: value for name, value in request.items() if "prompt" not in name and value is not None
         }
@@ -109,9 +111,8 @@ class Engine:
         parameters = OmniDiffusionSamplingParams(
             **sampling, output_type="np", extra_args={"return_latents": True, **extra_args}
         )
-        # As a generator, because the list form shuts the whole engine down on the first refused request.
         try:
-            (output,) = self._omni.generate(prompt, parameters, py_generator=True, use_tqdm=False)
+            output = serve(self._omni, prompt, parameters)
             reports = self.rank_reports()
         except Exception as error:
             raise told(error) from error
