@@ -20,6 +20,11 @@ def _wait_for_a_peer(pipe: Connection) -> None:
     time.sleep(300)
 
 
+def _hear_no_signal(pipe: Connection) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(300)
+
+
 def _fail(pipe: Connection) -> None:
     raise SystemExit(3)
 
@@ -51,6 +56,7 @@ def test_what_does_not_concern_processes_is_the_contexts(launcher: Launcher) -> 
     assert launcher.processes == []
 
 
+@pytest.mark.parametrize("peer", [_wait_for_a_peer, _hear_no_signal])
 @pytest.mark.parametrize(
     ("target", "reason"),
     [(_fail, "w1 died (exit status 3)"), (_be_killed, "w1 died (SIGKILL)")],
@@ -63,7 +69,7 @@ def test_a_worker_does_not_wait_for_a_dead_peer(
 
     def start_two() -> None:
         with all_or_none(launcher):
-            waiting = _start(launcher, _wait_for_a_peer, "w0")
+            waiting = _start(launcher, peer, "w0")
             _start(launcher, target, "w1")
             waiting.recv()
 
@@ -71,7 +77,7 @@ def test_a_worker_does_not_wait_for_a_dead_peer(
         start_two()
     assert time.monotonic() - start < 10
     assert not any(process.is_alive() for process in launcher.processes)
-    assert reason in str(cause_of_death(launcher.processes[1:]))
+    assert cause_of_death(launcher.died) == reason
 
 
 def test_workers_that_are_ready_live_on(launcher: Launcher) -> None:

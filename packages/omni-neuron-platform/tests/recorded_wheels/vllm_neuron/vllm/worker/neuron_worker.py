@@ -1,4 +1,4 @@
-from device_log import record
+from event_log import record
 
 
 class NeuronWorker:

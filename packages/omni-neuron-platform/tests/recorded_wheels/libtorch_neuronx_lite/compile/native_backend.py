@@ -1,7 +1,7 @@
 import os
 
 import torch
-from device_log import record
+from event_log import record
 
 
 def register():

@@ -1,6 +1,6 @@
-"""A worker on a stand-in device, in a process of its own; prints one line of JSON.
+"""A worker against recorded wheels, in a process of its own; prints one line of JSON.
 
-The folder `fake_device`, with metadata beside it, must be on the path.
+The folder `recorded_wheels`, with metadata beside it, must be on the path.
 """
 
 import json
@@ -16,7 +16,7 @@ os.environ["NEURON_RT_ROOT_COMM_ID"] = "stale:1"
 os.environ["NEURON_LIBRARY_PATH"] = "/stale"
 os.environ["NEURON_VISIBLE_DEVICES"] = "5-6"
 
-from device_log import EVENTS, VARIABLES  # noqa: E402
+from event_log import EVENTS, VARIABLES  # noqa: E402
 from vllm_omni.diffusion.data import OmniDiffusionConfig  # noqa: E402
 from vllm_omni.platforms import current_omni_platform as platform  # noqa: E402
 
@@ -37,10 +37,6 @@ print(
             "platform_bases": [base.__name__ for base in type(platform).__mro__],
             "platform": {
                 "device_count": platform.get_device_count(),
-                "memory": platform.get_device_total_memory(),
-                "compile_backend": platform.get_compile_backend(),
-                "dist_backend": platform.dist_backend,
-                "device_version": platform.get_device_version(),
                 "float64": platform.supports_float64(),
             },
             "backend": os.environ.get("VLLM_NEURON_BACKEND"),

@@ -1,11 +1,11 @@
-"""A stand-in for Lite: what its import does to the process, as far as it is publicly known."""
+"""The names of Lite, and what its import does to the process, as far as it is publicly known."""
 
 import os
 import types
 
 import torch
 import torch.distributed as dist
-from device_log import record
+from event_log import record
 
 torch.utils.rename_privateuse1_backend("neuron")
 _module = types.ModuleType("torch.neuron")

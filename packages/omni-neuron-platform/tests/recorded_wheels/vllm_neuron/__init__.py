@@ -1,4 +1,4 @@
-"""A stand-in for vllm-neuron, whose import loads Lite."""
+"""The names of vllm-neuron, whose import loads Lite."""
 
 import libtorch_neuronx_lite  # noqa: F401
 

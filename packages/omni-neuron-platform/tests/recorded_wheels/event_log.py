@@ -1,4 +1,4 @@
-"""What happened to the stand-in device, in order, with the variables that a runtime would read then."""
+"""Who called what, in order, with the variables that a runtime would read then."""
 
 import os
 
