@@ -62,7 +62,11 @@ def test_what_does_not_concern_processes_is_the_contexts(launcher: Launcher) -> 
     [(_fail, "w1 died (exit status 3)"), (_be_killed, "w1 died (SIGKILL)")],
 )
 def test_a_worker_does_not_wait_for_a_dead_peer(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch, target: Callable[[Connection], None], reason: str
+    launcher: Launcher,
+    monkeypatch: pytest.MonkeyPatch,
+    peer: Callable[[Connection], None],
+    target: Callable[[Connection], None],
+    reason: str,
 ) -> None:
     monkeypatch.setattr(launch, "REASON_S", 0.3)
     start = time.monotonic()

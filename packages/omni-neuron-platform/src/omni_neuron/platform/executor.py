@@ -61,15 +61,19 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):
             logger.exception("The thread that reads the workers' results died; ending the workers.")
             self._is_failed = True
             self.shutdown()
-            for callback in self._failure_callbacks:
-                callback()
 
     def shutdown(self) -> None:
-        """End the workers; a second caller waits until the first has ended them."""
+        """End the workers; a second caller waits until the first has ended them.
+
+        After a failure, who wants to know of it and the requests that wait hear first: the stock monitor
+        calls the former after this, from its own thread, when the process may have said its last word.
+        """
         with self._shutdown_lock:
             if self._is_failed:
                 multiproc_executor._WORKER_SHUTDOWN_GRACE_S = FAILED_GRACE_S
                 multiproc_executor._WORKER_TERMINATE_GRACE_S = FAILED_GRACE_S
+                while self._failure_callbacks:
+                    self._failure_callbacks.pop()()
                 self._fail_waiting()
             super().shutdown()
             # A worker that was killed could not unlink the result queue that it had created.
@@ -87,7 +91,7 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):
 
 
 def _death_at_start(launcher: Launcher) -> RuntimeError | None:
-    reason = cause_of_death(launcher.processes)
+    reason = cause_of_death(launcher.died)
     return None if reason is None else RuntimeError(f"{reason} while it started; its last lines are above.")
 
 

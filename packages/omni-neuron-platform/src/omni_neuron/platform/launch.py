@@ -17,11 +17,17 @@ TERMINATE_TIMEOUT_S = 5.0
 
 
 class Launcher:
-    """What the executor uses in place of the module `multiprocessing`; it remembers what it started."""
+    """What the executor uses in place of the module `multiprocessing`.
+
+    Attributes:
+        processes: all that it made.
+        died: those of them that ended by themselves while the others started.
+    """
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self.processes: list[BaseProcess] = []
+        self.died: list[BaseProcess] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -47,7 +53,7 @@ def all_or_none(launcher: Launcher) -> Iterator[None]:
         yield
     except BaseException:
         over.set()
-        watch.join(REASON_S + TERMINATE_TIMEOUT_S)
+        watch.join(TERMINATE_TIMEOUT_S)
         end(launcher.processes)
         raise
     finally:
@@ -57,13 +63,24 @@ def all_or_none(launcher: Launcher) -> Iterator[None]:
 def _watch(launcher: Launcher, over: threading.Event) -> None:
     while not over.wait(POLL_S):
         # Sentinels only: reading an exit code here would take it from the thread that waits for it.
-        sentinels = [process.sentinel for process in launcher.processes if process.pid is not None]
-        if wait(sentinels, timeout=0):
-            over.wait(REASON_S)
-            for process in launcher.processes:
-                if process.pid is not None and not over.is_set():
-                    process.terminate()
+        launcher.died = [process for process in launcher.processes if _has_ended(process)]
+        if launcher.died:
+            _end_peers(launcher, over)
             return
+
+
+def _end_peers(launcher: Launcher, over: threading.Event) -> None:
+    """Terminate, then kill: a rendezvous in native code does not hear the first signal."""
+    for step in ("terminate", "kill"):
+        if over.wait(REASON_S):
+            return
+        for process in launcher.processes:
+            if process.pid is not None and not _has_ended(process):
+                getattr(process, step)()
+
+
+def _has_ended(process: BaseProcess) -> bool:
+    return process.pid is not None and bool(wait([process.sentinel], timeout=0))
 
 
 def end(processes: list[BaseProcess]) -> None:

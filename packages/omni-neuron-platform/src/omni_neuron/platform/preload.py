@@ -1,5 +1,7 @@
 """Imported by the fork server: all that every worker needs."""
 
+import atexit
+import os
 from importlib import import_module
 
 from omni_neuron.platform.orphan import ending_when_orphaned
@@ -13,3 +15,6 @@ with ending_when_orphaned(), permanent_imports():
     register_neuron_pipelines()
     for _module in {entry.module for entry in pipeline_entries()}:
         import_module(_module)
+
+# The server has nothing to tidy up, and taking all those modules down would keep it alive for seconds.
+atexit.register(os._exit, 0)

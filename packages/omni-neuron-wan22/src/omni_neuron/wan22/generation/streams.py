@@ -14,6 +14,8 @@ STDOUT, STDERR = 1, 2
 def stdout_for_result() -> Iterator[Callable[[str], None]]:
     """Send everything that this process and its children write to standard output to standard error.
 
+    That holds for the rest of the process, because threads of the engine may speak after the body.
+
     Yields:
         a function that writes one line to the real standard output.
     """
@@ -24,7 +26,6 @@ def stdout_for_result() -> Iterator[Callable[[str], None]]:
         yield lambda line: _write_line(real, line)
     finally:
         sys.stdout.flush()
-        os.dup2(real, STDOUT)
         os.close(real)
 
 
