@@ -40,10 +40,10 @@ def _runs(pid: int) -> bool:
         return False
 
 
-def test_the_signal_is_given_back() -> None:
-    before = signal.getsignal(signal.SIGALRM)
+def test_the_signals_are_given_back() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGINT)]
     with orphan.ending_when_orphaned():
-        assert signal.getsignal(signal.SIGALRM) != before
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
         assert signal.getitimer(signal.ITIMER_REAL)[1] == orphan.PERIOD_S
-    assert signal.getsignal(signal.SIGALRM) == before
+    assert [signal.getsignal(number) for number in (signal.SIGALRM, signal.SIGINT)] == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

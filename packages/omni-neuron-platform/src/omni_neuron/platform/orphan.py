@@ -13,9 +13,10 @@ PERIOD_S = 0.5
 
 @contextmanager
 def ending_when_orphaned() -> Iterator[None]:
-    """While the body runs in the main thread, end this process soon after its parent.
+    """While the body runs in the main thread, end this process soon after its parent, and at no other time.
 
-    By a timer's signal and not by a thread, which no fork survives.
+    By a timer's signal and not by a thread, which no fork survives. An interrupt from the terminal is for the
+    parent to answer.
     """
     parent = os.getppid()
 
@@ -23,10 +24,14 @@ def ending_when_orphaned() -> Iterator[None]:
         if os.getppid() != parent:
             os._exit(1)
 
-    previous = signal.signal(signal.SIGALRM, look)
+    previous = {
+        signal.SIGALRM: signal.signal(signal.SIGALRM, look),
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    }
     signal.setitimer(signal.ITIMER_REAL, PERIOD_S, PERIOD_S)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
