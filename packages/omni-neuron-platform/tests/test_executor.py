@@ -56,11 +56,14 @@ def test_who_waits_hears_which_worker_died() -> None:
 def test_who_waits_hears_before_the_workers_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     executor = _executor(w1=-9)
     waiting = executor._rpc_futures["rpc"]
-    told: list[bool] = []
-    monkeypatch.setattr(MultiprocDiffusionExecutor, "shutdown", lambda self: told.append(waiting.done()))
+    order: list[str] = []
+    waiting.add_done_callback(lambda future: order.append("request"))
+    executor._failure_callbacks = [lambda: order.append("engine")]
+    monkeypatch.setattr(MultiprocDiffusionExecutor, "shutdown", lambda self: order.append("workers"))
     executor._is_failed = True
     executor.shutdown()
-    assert told == [True]
+    executor.shutdown()
+    assert order == ["request", "workers", "engine", "workers"]
 
 
 def test_the_death_of_the_result_thread_fails_what_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

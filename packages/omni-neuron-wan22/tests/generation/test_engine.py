@@ -28,7 +28,7 @@ def test_bad_input_is_found_under_the_engines_wrapping():
 def test_another_failure_is_the_engines(reason):
     failure = told(wrapped(reason))
     assert type(failure) is EngineError
-    assert str(reason) in str(failure)
+    assert str(failure) == str(reason)
     assert not isinstance(failure, ValueError)
     assert isinstance(failure, SetupError)
 

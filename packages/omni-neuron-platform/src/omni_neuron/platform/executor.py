@@ -65,21 +65,22 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):
     def shutdown(self) -> None:
         """End the workers; a second caller waits until the first has ended them.
 
-        After a failure, who wants to know of it and the requests that wait hear first: the stock monitor
-        calls the former after this, from its own thread, when the process may have said its last word.
+        After a failure the requests that wait hear of it first, then the workers end, then those hear that
+        asked to. The stock monitor would tell them from its own thread, after the process may have
+        said its last word; told earlier, the engine would drop the reason that the requests got.
         """
         with self._shutdown_lock:
             if self._is_failed:
                 multiproc_executor._WORKER_SHUTDOWN_GRACE_S = FAILED_GRACE_S
                 multiproc_executor._WORKER_TERMINATE_GRACE_S = FAILED_GRACE_S
-                while self._failure_callbacks:
-                    self._failure_callbacks.pop()()
                 self._fail_waiting()
             super().shutdown()
             # A worker that was killed could not unlink the result queue that it had created.
             segments, self._segments = self._segments, []
             for name in segments:
                 _unlink(name)
+            while self._is_failed and self._failure_callbacks:
+                self._failure_callbacks.pop()()
 
     def _fail_waiting(self) -> None:
         """Give the requests that wait their reason now, before the peers of a dead worker are ended."""

@@ -156,7 +156,10 @@ def told(error: Exception) -> InputError | EngineError:
         if isinstance(cause, ValueError):
             return InputError(str(cause))
         cause = cause.__cause__
-    return EngineError(str(error) or type(error).__name__)
+    reason, cause = str(error), error.__cause__
+    while cause is not None and str(cause) and reason.endswith(str(cause)):
+        reason, cause = str(cause), cause.__cause__
+    return EngineError(reason or type(error).__name__)
 
 
 def _to_uint8(images: Any) -> np.ndarray[Any, Any]:
