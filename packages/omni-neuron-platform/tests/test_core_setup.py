@@ -1,7 +1,7 @@
 """Preparation of a core: rules in this process, their order against recorded wheels in a process of its own.
 
-The folder `recorded_wheels` holds the names that the Neuron wheels offer and what their import is known to do to
-a process; it writes down who calls what, and computes nothing.
+The folder `recorded_wheels` holds the names that the Neuron wheels offer and what their import is known to do
+to a process; it writes down who calls what, and computes nothing.
 """
 
 import json
@@ -31,7 +31,9 @@ def _metadata(folder: Path, name: str, version: str, entry_points: str = "") -> 
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (info / "entry_points.txt").write_text(entry_points)
     files = (HERE / "recorded_wheels" / package).rglob("*.py")
-    (info / "RECORD").write_text("".join(f"{file.relative_to(HERE / 'recorded_wheels')},,\n" for file in files))
+    (info / "RECORD").write_text(
+        "".join(f"{file.relative_to(HERE / 'recorded_wheels')},,\n" for file in files)
+    )
 
 
 @pytest.fixture(scope="module")

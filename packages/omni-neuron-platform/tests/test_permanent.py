@@ -12,8 +12,8 @@ from omni_neuron.platform.permanent import permanent_imports
 
 PRELOAD = """
 import gc
-import omni_neuron.platform.preload
-print(gc.get_freeze_count() > 500_000, gc.isenabled())
+import omni_neuron.platform.fork_server_preload
+print(gc.get_freeze_count() > 500_000, gc.isenabled(), flush=True)
 """
 
 
