@@ -12,7 +12,20 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
         read_stage_config(tmp_path / "absent.yaml")
 
 
-@pytest.mark.parametrize("text", ["stages: [", "a: 1\n\tb: 2", "\x00"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "stages: [",
+        "a: 1\n\tb: 2",
+        "\x00",
+        "? [a, b]\n: 1",
+        "stages:\n- height: 2020-13-45",
+        "stages:\n- height: !!int abc",
+        "stages: &a [*a]",
+        "stages:\n- &a\n  engine_args: *a",
+        "stages: " + "[" * 3000,
+    ],
+)
 def test_broken_yaml_is_refused_in_one_line(files, text):
     message = files.refusal(text)
     assert "is not valid YAML" in message
@@ -23,6 +36,11 @@ def test_a_key_given_twice_in_a_block_is_refused(files):
     assert "'flow_shift' is given twice" in files.refusal(
         "stages:\n- stage_id: 0\n  flow_shift: 5\n  flow_shift: 3\n"
     )
+
+
+def test_a_block_may_be_merged_into_another_and_its_keys_given_again(files):
+    text = "stages:\n- parallel_config: {<<: {ring_degree: 4, cfg_parallel_size: 2}, ring_degree: 2}\n"
+    assert files.read(text).values == {"ring_degree": 2, "cfg_parallel_size": 2}
 
 
 @pytest.mark.parametrize("document", ["", "- 1", "x: 1", {"stages": [], "stage_args": []}])

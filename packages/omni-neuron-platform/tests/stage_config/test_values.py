@@ -7,6 +7,15 @@ import pytest
 from omni_neuron.platform.stage_config import values
 
 
+def test_a_value_is_cut_where_it_is_too_long_for_a_message():
+    doubled: list[object] = ["x"]
+    for _ in range(60):  # 2**60 texts, as aliases in a file make them
+        doubled = [doubled, doubled]
+    assert values.as_written([1, None, "é", math.inf]) == '[1, null, "é", Infinity]'
+    assert 200 <= len(values.as_written(doubled)) <= 203
+    assert values.as_written({(1, 2): 3}) == "{..."
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "read"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,13 +32,24 @@ class Setting:
     value: object
 
 
+_MERGE = "tag:yaml.org,2002:merge"
+
+
 class _UniqueKeyLoader(yaml.SafeLoader):
     """A loader that refuses a key given twice, which YAML forbids and PyYAML lets pass."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.deep_construct = True  # so that a block inside itself is an error, and not an endless one
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[object] = set()
         for key_node, _ in node.value:
+            if key_node.tag == _MERGE:
+                continue
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                continue  # the base refuses it
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key {key!r} is given twice", key_node.start_mark
@@ -59,7 +70,8 @@ def load(path: Path) -> dict[str, object]:
         raise InputError(
             f"stage configuration {path} cannot be read: {error.strerror}; give another file."
         ) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # PyYAML passes on what a scalar's own constructor raises, as for the date 2020-13-45.
         problem = " ".join(str(error).split())
         raise InputError(f"stage configuration {path} is not valid YAML: {problem}; correct it.") from error
     if not isinstance(document, dict):

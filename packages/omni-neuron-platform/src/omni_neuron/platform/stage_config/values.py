@@ -16,6 +16,9 @@ _DTYPES = {
     "auto": "bfloat16",
 }
 
+_ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)
+_LONGEST = 200
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -31,8 +34,16 @@ class Kind:
 
 
 def as_written(value: object) -> str:
-    """A value the way a YAML file writes it on one line."""
-    return json.dumps(value, default=str, ensure_ascii=False)
+    """A value the way a YAML file writes it on one line, cut where it is too long for a message."""
+    text = ""
+    try:
+        for chunk in _ENCODER.iterencode(value):  # bit by bit, since aliases can make a small file huge
+            text += chunk
+            if len(text) > _LONGEST:
+                return f"{text[:_LONGEST]}..."
+    except TypeError:  # YAML has keys that JSON has not
+        return f"{text}..."
+    return text
 
 
 def integer(minimum: int, maximum: int | None = None) -> Kind:
