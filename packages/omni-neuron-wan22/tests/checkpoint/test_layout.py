@@ -37,6 +37,16 @@ def refusal(folder):
     return sentence
 
 
+def test_a_name_that_no_folder_can_have(tmp_path):
+    assert "file name too long" in refusal(tmp_path / ("a" * 256))
+
+
+@pytest.mark.parametrize("entry", [5, True, "x", ["diffusers"], {"class": "WanTransformer3DModel"}])
+def test_a_second_expert_that_is_no_entry(folder, entry):
+    change(folder / "model_index.json", transformer_2=entry)
+    assert "has no transformer_2" in refusal(folder)
+
+
 def test_a_folder_that_is_not_there(tmp_path):
     assert "no such folder" in refusal(tmp_path / "nothing")
 

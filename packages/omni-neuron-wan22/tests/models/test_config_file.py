@@ -39,6 +39,7 @@ def test_a_whole_number_is_a_float_and_null_is_left_to_keys_that_may_be_null():
     ("text", "reason"),
     [
         ("{", "cannot be read"),
+        ("[" * 100_000, "cannot be read"),
         ("[]", "must be a JSON object"),
         ('{"num_layers": 0}', "num_layers=0 must be above 0"),
         ('{"layers": 3}', "unknown keys"),

@@ -58,7 +58,12 @@ def read_checkpoint(folder: str | Path) -> WanCheckpoint:
             checkpoint.
     """
     folder = Path(folder).expanduser()
-    if not folder.is_dir():
+    try:
+        found = folder.is_dir()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(f"model is {str(folder)!r}, but it cannot be read: {reason}.") from None
+    if not found:
         raise InputError(f"model is {str(folder)!r}, but there is no such folder; pass a diffusers one.")
     index = read_json_object(folder / "model_index.json")
     _check_pipeline(folder, index)
@@ -81,7 +86,8 @@ def _check_pipeline(folder: Path, index: Mapping[str, Any]) -> None:
 
 def _experts(index: Mapping[str, Any]) -> tuple[str, ...]:
     second = index.get("transformer_2")
-    return ("transformer",) if not second or second[1] is None else ("transformer", "transformer_2")
+    absent = not second or (isinstance(second, list) and second[1:] == [None])
+    return ("transformer",) if absent else ("transformer", "transformer_2")
 
 
 def _check_component(

@@ -74,7 +74,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"{path} is missing, so this is no checkpoint in diffusers' layout.") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path} cannot be read: {error}.") from None
     if not isinstance(content, dict):
         raise InputError(f"{path} holds a {type(content).__name__}, but it must be a JSON object.")
