@@ -46,6 +46,18 @@ def test_a_full_disk_is_one_sentence(tmp_path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def test_the_longest_name_that_a_folder_takes_can_be_written(tmp_path):
+    path = tmp_path / ("a" * 251 + ".mp4")
+    with whole_file(check_writable(path)) as draft:
+        draft.write_bytes(b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_longer_name_is_one_sentence(tmp_path):
+    with pytest.raises(InputError, match="cannot be written: file name too long"):
+        check_writable(tmp_path / ("a" * 252 + ".mp4"))
+
+
 def test_a_bug_is_not_called_a_permission(tmp_path):
     with pytest.raises(FileNotFoundError), whole_file(tmp_path / "out"):
         (tmp_path / "nothing").read_bytes()

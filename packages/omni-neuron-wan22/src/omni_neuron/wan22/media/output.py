@@ -17,7 +17,11 @@ def check_writable(path: str | Path) -> Path:
         InputError: one sentence with the path and the reason.
     """
     path = Path(path).expanduser()
-    if path.is_dir():
+    try:
+        folder = path.is_dir()
+    except OSError as error:
+        raise _refusal(path, error) from None
+    if folder:
         raise InputError(f"{path} cannot be written: it is a folder; add a file name.")
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: the folder {path.parent} does not exist; create it.")
@@ -42,7 +46,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     path = check_writable(path)
     draft: Path | None = None
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.stem}.", suffix=path.suffix, dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=".draft-", suffix=path.suffix, dir=path.parent)
         os.close(handle)
         draft = Path(name)
         yield draft
