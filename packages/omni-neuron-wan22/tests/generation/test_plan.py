@@ -62,6 +62,8 @@ def stage_file(tmp_path, text):
     [
         ({"prompt": ""}, ["prompt is ''"]),
         ({"prompt": " \n"}, ["prompt is ' \\n'"]),
+        ({"prompt": "a \udcff ball"}, ["prompt has '\\udcff' at position 2", "UTF-8"]),
+        ({"negative_prompt": "\udcff"}, ["negative_prompt has '\\udcff' at position 0"]),
         ({"height": 63}, ["height is 63", "multiple of 16", "48 and 64"]),
         ({"width": 8}, ["width is 8", "multiple of 16"]),
         ({"num_frames": 0}, ["num_frames", "0"]),

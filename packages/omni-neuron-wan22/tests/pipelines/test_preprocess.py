@@ -45,6 +45,8 @@ def served(request, engine, tmp_path_factory):
     [
         ("", {}, "prompt is ''"),
         ({"prompt": " \t"}, {}, "prompt is"),
+        ("a \udcff ball", {}, "prompt has '\\udcff' at position 2"),
+        ({"prompt": "a ball", "negative_prompt": "\udcff"}, {}, "negative_prompt has '\\udcff'"),
         ("a ball", {"height": 63}, "height is 63"),
         ("a ball", {"width": 24}, "width is 24"),
         ("a ball", {"height": 64.0}, "height is 64.0"),

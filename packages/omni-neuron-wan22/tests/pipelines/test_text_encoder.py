@@ -126,5 +126,17 @@ def test_a_length_below_one_is_refused(wrapper: NeuronTextEncoderWrapper) -> Non
         wrapper.encode_prompt("a", max_sequence_length=0)
 
 
+def test_the_tokenizer_is_given_clean_prompts(wrapper: NeuronTextEncoderWrapper) -> None:
+    """Seen here, since the tiny tokenizer itself would collapse white space."""
+    given: list[str] = []
+
+    def tokenizer(texts: list[str], **options: Any) -> Any:
+        given.extend(texts)
+        return wrapper.tokenizer(texts, **options)
+
+    NeuronTextEncoderWrapper(tokenizer, Recorder()).encode_prompt("  a \n b ", "c\t\u3000d")
+    assert given == ["a b", "c d"]
+
+
 def test_runs_of_white_space_collapse() -> None:
     assert clean_prompt("  a \n\t b  ") == "a b"

@@ -94,9 +94,21 @@ class VideoRules:
 
 
 def check_prompt(prompt: str) -> None:
-    """Refuse a prompt without a word."""
+    """Refuse a prompt without a word, or with a character that is none."""
     if not prompt.strip():
         raise InputError(f"prompt is {prompt!r}, but it must have at least one word.")
+    check_unicode("prompt", prompt)
+
+
+def check_unicode(name: str, text: str) -> None:
+    """Refuse lone surrogates, which bytes of another encoding become on a command line."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{name} has {text[error.start]!r} at position {error.start}, which is no character; "
+            "write it in UTF-8."
+        ) from None
 
 
 def check_steps(num_inference_steps: int) -> None:

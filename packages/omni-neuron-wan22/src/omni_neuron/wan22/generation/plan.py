@@ -26,6 +26,7 @@ from omni_neuron.wan22.request import (
     check_prompt,
     check_seed,
     check_steps,
+    check_unicode,
 )
 
 FPS = 16  # of the native Wan2.2 A14B videos
@@ -85,6 +86,7 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
         CheckpointError: the checkpoint's tensors are not those of its configuration; all are listed.
     """
     check_prompt(options.prompt)
+    check_unicode("negative_prompt", options.negative_prompt)
     file = StageConfig() if options.stage_config is None else read_stage_config(options.stage_config)
     stage, notes = apply_overrides(file, _overrides(options))
     video, contact_sheet, latents = _outputs(options, stage.get("fps", FPS))

@@ -19,6 +19,7 @@ from omni_neuron.wan22.request import (
     check_prompt,
     check_seed,
     check_steps,
+    check_unicode,
 )
 
 logger = init_logger(__name__)
@@ -54,6 +55,9 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
 def _check(request: Any, rules: VideoRules) -> None:
     sampling, prompt = request.sampling_params, request.prompt
     check_prompt(prompt if isinstance(prompt, str) else prompt.get("prompt") or "")
+    negative = None if isinstance(prompt, str) else prompt.get("negative_prompt")
+    if isinstance(negative, str):
+        check_unicode("negative_prompt", negative)
     sampling.height = DEFAULT_HEIGHT if sampling.height is None else sampling.height
     sampling.width = DEFAULT_WIDTH if sampling.width is None else sampling.width
     rules.check_size(sampling.height, sampling.width)
