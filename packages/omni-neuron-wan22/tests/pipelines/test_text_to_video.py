@@ -49,7 +49,8 @@ def _serve(worker: Any, request: DiffusionRequestBatch) -> Any:
 
 
 def _latents(worker: Any, **request: Any) -> torch.Tensor:
-    return _serve(worker, _request(**request, extra_args={"return_latents": True})).trajectory_latents
+    extra_args = {"return_latents": True, **request.pop("extra_args", {})}
+    return _serve(worker, _request(**request, extra_args=extra_args)).trajectory_latents
 
 
 def test_it_is_what_both_names_lead_to(pipeline: Any) -> None:
@@ -111,6 +112,43 @@ def test_latents_of_the_request_are_the_start_or_refused(worker: Any, pipeline: 
     assert torch.equal(_latents(worker, latents=start), _latents(worker, seed=3))
     with pytest.raises(InputError, match=r"\(1, 16, 2, 4, 6\)"):
         pipeline.prepare_latents(1, 16, 32, 32, 5, None, None, None, torch.zeros(1, 16, 2, 4, 6))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"prompt": {"prompt": "a red ball", "negative_prompt": "grey"}, "guidance_scale": 4.0},
+        {"extra_args": {"flow_shift": 12.0}},
+        {"guidance_scale": 1.0, "guidance_scale_2": 4.0},
+        {"guidance_scale": 4.0, "guidance_scale_2": 1.0},
+        {"boundary_ratio": 0.0},
+    ],
+    ids=lambda said: "+".join(said),
+)
+def test_what_a_request_says_changes_its_latents(said: dict[str, Any], worker: Any) -> None:
+    """The right change is measured beside diffusers, through the whole engine."""
+    plain = {"prompt": "a red ball", "guidance_scale": said.get("guidance_scale", 1.0)}
+    if "guidance_scale_2" in said:
+        plain = {**said, "guidance_scale": 1.0, "guidance_scale_2": 1.0}
+    assert not torch.equal(_latents(worker, **{**plain, **said}), _latents(worker, **plain))
+
+
+def test_the_decoder_gets_latents_with_the_mean_and_deviation_of_their_channels(
+    worker: Any, pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[torch.Tensor] = []
+
+    def decode(z: torch.Tensor, return_dict: bool) -> tuple[torch.Tensor]:
+        given.append(z)
+        return (z,)
+
+    monkeypatch.setattr(pipeline.vae, "decode", decode)
+    latents = torch.randn(SHAPE, generator=torch.Generator().manual_seed(0))
+    pipeline._decode(latents)
+    config = pipeline.vae.config
+    for channel, (mean, std) in enumerate(zip(config.latents_mean, config.latents_std, strict=True)):
+        expected = latents[:, channel] * std + mean
+        torch.testing.assert_close(given[0][:, channel], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_an_attention_backend_for_one_role_changes_the_latents_within_rounding(make_worker: Any) -> None:
