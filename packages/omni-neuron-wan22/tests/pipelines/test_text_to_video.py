@@ -133,6 +133,30 @@ def test_what_a_request_says_changes_its_latents(said: dict[str, Any], worker: A
     assert not torch.equal(_latents(worker, **{**plain, **said}), _latents(worker, **plain))
 
 
+@pytest.mark.parametrize(
+    ("scales", "runs"), [((4.0, 1.0), [2, 1]), ((1.0, 4.0), [1, 2]), ((1.0, 1.0), [1, 1])]
+)
+def test_each_scale_guides_the_expert_of_its_noise(
+    scales: tuple[float, float], runs: list[int], worker: Any, pipeline: Any
+) -> None:
+    """Two steps, one for each expert; a guided one runs for both prompts."""
+    calls = {"transformer": 0, "transformer_2": 0}
+
+    def count(name: str) -> Any:
+        def hook(*_: Any) -> None:
+            calls[name] += 1
+
+        return getattr(pipeline, name).register_forward_pre_hook(hook)
+
+    hooks = [count(name) for name in calls]
+    try:
+        _latents(worker, guidance_scale=scales[0], guidance_scale_2=scales[1])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    assert list(calls.values()) == runs
+
+
 def test_the_decoder_gets_latents_with_the_mean_and_deviation_of_their_channels(
     worker: Any, pipeline: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
