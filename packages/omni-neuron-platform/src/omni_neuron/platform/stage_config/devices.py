@@ -6,7 +6,7 @@ import re
 
 from omni_neuron.platform.stage_config.values import Kind
 
-_PART = re.compile(r"(\d+)(?:-(\d+))?")
+_PART = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")  # no host has more devices than four digits can count
 
 
 def expand_devices(value: object) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ from omni_neuron.platform.stage_config.values import (
 )
 
 MAX_CFG = 2  # guidance has two branches
+MAX_RANKS = 64  # logical cores of a trn2.48xlarge, the largest host that a layout can fill
 
 KEYS: tuple[Entry, ...] = (
     *top(
@@ -43,8 +44,13 @@ KEYS: tuple[Entry, ...] = (
     *runtime("devices", Key("devices", DEVICES, "vLLM-Omni: the cores of the workers, in rank order")),
     *runtime("env", Key("env", ENVIRONMENT, "vLLM-Omni: environment variables of the stage's processes")),
     *parallel(
-        Key("tensor_parallel_size", integer(1), "models and weight loaders: tensor parallelism", flag="--tp"),
-        Key("ring_degree", integer(1), "transformer: context parallelism", flag="--cp"),
+        Key(
+            "tensor_parallel_size",
+            integer(1, MAX_RANKS),
+            "models and weight loaders: tensor parallelism",
+            flag="--tp",
+        ),
+        Key("ring_degree", integer(1, MAX_RANKS), "transformer: context parallelism", flag="--cp"),
         Key(
             "cfg_parallel_size", integer(1, MAX_CFG), "pipeline: both guidance branches at once", flag="--cfg"
         ),
