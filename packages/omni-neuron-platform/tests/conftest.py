@@ -58,7 +58,7 @@ def make_worker() -> Iterator[MakeWorker]:
 def two_ranks() -> list[dict[str, Any]]:
     """What `rank_cases.both_branches` finds in a world of two ranks, each a real worker, by rank."""
     from omni_neuron.distributed.testing import run_ranks
-    from omni_neuron.platform.fork_server import start_fork_server
+    from omni_neuron.platform.processes.fork_server import start_fork_server
 
     start_fork_server()  # the ranks fork from it, so the engine is imported once
     return run_ranks(2, _helper("rank_cases").both_branches, timeout_s=240)

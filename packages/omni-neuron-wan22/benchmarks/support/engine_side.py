@@ -34,8 +34,8 @@ def main() -> None:
 
 def start(spec: dict[str, Any]) -> Any:
     """An `Omni` with one worker process, on our platform."""
-    from omni_neuron.platform.fork_server import start_fork_server
-    from omni_neuron.platform.permanent import permanent_imports
+    from omni_neuron.platform.processes.fork_server import start_fork_server
+    from omni_neuron.platform.processes.permanent import permanent_imports
     from omni_neuron.platform.stage_config import StageConfig, apply_overrides, write_deploy_file
 
     start_fork_server()

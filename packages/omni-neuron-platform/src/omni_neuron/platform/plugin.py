@@ -61,7 +61,7 @@ def register_neuron_pipelines() -> None:
 
     from vllm_omni.diffusion.registry import register_diffusion_model
 
-    from omni_neuron.platform.executor import install_executor
+    from omni_neuron.platform.processes.executor import install_executor
     from omni_neuron.platform.registry import pipeline_entries
 
     for entry in pipeline_entries():

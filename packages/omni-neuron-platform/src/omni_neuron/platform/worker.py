@@ -9,12 +9,12 @@ from vllm_omni.diffusion.distributed.parallel_state import get_world_group
 from vllm_omni.diffusion.worker.diffusion_worker import DiffusionWorker
 
 from omni_neuron.platform.config_check import check_config
-from omni_neuron.platform.core_setup import announce_sizes, prepare_core
 from omni_neuron.platform.device_bases import device_worker
 from omni_neuron.platform.lora import NoLoRAManager
-from omni_neuron.platform.output_thread import install_stream_free_output
 from omni_neuron.platform.parallel import register_live_groups
-from omni_neuron.platform.startup import reported_failure
+from omni_neuron.platform.processes.core_setup import announce_sizes, prepare_core
+from omni_neuron.platform.processes.output_thread import install_stream_free_output
+from omni_neuron.platform.processes.startup import reported_failure
 from omni_neuron.runtime.adapter import get_adapter
 from omni_neuron.runtime.memory import AnonymousMemoryPeak
 

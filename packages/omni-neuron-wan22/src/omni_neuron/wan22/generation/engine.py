@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from omni_neuron.platform.fork_server import start_fork_server
-from omni_neuron.platform.permanent import permanent_imports
+from omni_neuron.platform.processes.fork_server import start_fork_server
+from omni_neuron.platform.processes.permanent import permanent_imports
 from omni_neuron.platform.stage_config import StageConfig, write_deploy_file
 from omni_neuron.runtime.errors import InputError, SetupError
 from omni_neuron.runtime.mode import detect_mode
@@ -71,7 +71,7 @@ class Engine:
             from vllm_omni.entrypoints.omni import Omni
 
             if on_cpu:  # on a device the worker alone may import what is in there
-                import omni_neuron.platform.preload  # noqa: F401
+                import omni_neuron.platform.processes.preload  # noqa: F401
 
         with tempfile.TemporaryDirectory(prefix="omni-neuron-") as folder:
             deploy = write_deploy_file(stage, model, Path(folder) / "deploy.yaml")

@@ -7,8 +7,8 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from omni_neuron.platform import launch
-from omni_neuron.platform.launch import Launcher, all_or_none, cause_of_death, end
+from omni_neuron.platform.processes import launch
+from omni_neuron.platform.processes.launch import Launcher, all_or_none, cause_of_death, end
 
 
 def _ready_then_wait(pipe: Connection) -> None:

@@ -9,8 +9,8 @@ import torch
 from vllm_omni.diffusion.data import AsyncDiffusionOutput, DiffusionOutput
 from vllm_omni.diffusion.ipc import pack_diffusion_output_shm, unpack_diffusion_output_shm
 
-from omni_neuron.platform import output_thread
-from omni_neuron.platform.output_thread import _output_loop
+from omni_neuron.platform.processes import output_thread
+from omni_neuron.platform.processes.output_thread import _output_loop
 
 LARGE = 2_000_000  # bytes, so that it goes through shared memory
 

@@ -3,7 +3,7 @@ from typing import Any
 
 from vllm_omni.diffusion.diffusion_engine import DiffusionEngine
 
-from omni_neuron.platform.engine_loop import guarded_loop, install_loop_guard
+from omni_neuron.platform.processes.engine_loop import guarded_loop, install_loop_guard
 
 
 def _engine() -> Any:

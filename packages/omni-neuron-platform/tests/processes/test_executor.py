@@ -11,7 +11,7 @@ from vllm_omni.diffusion import diffusion_engine
 from vllm_omni.diffusion.executor import multiproc_executor
 from vllm_omni.diffusion.executor.multiproc_executor import MultiprocDiffusionExecutor
 
-from omni_neuron.platform.executor import NeuronMultiprocExecutor, install_executor
+from omni_neuron.platform.processes.executor import NeuronMultiprocExecutor, install_executor
 
 
 def _executor(**processes: int | None) -> Any:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from omni_neuron.platform.permanent import permanent_imports
+from omni_neuron.platform.processes.permanent import permanent_imports
 
 PRELOAD = """
 import gc
-import omni_neuron.platform.fork_server_preload
+import omni_neuron.platform.processes.fork_server_preload
 print(gc.get_freeze_count() > 500_000, gc.isenabled(), flush=True)
 """
 

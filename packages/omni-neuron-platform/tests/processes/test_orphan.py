@@ -3,7 +3,7 @@ import subprocess
 import sys
 import time
 
-from omni_neuron.platform import orphan
+from omni_neuron.platform.processes import orphan
 
 PARENT = """
 import subprocess, sys
@@ -12,7 +12,7 @@ print(child.pid, child.stdout.readline(), flush=True)
 """
 CHILD = """
 import time
-from omni_neuron.platform.orphan import ending_when_orphaned
+from omni_neuron.platform.processes.orphan import ending_when_orphaned
 
 with ending_when_orphaned():
     print("busy", flush=True)

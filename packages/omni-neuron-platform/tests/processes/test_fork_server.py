@@ -8,7 +8,7 @@ import pytest
 
 LEAK = """
 from multiprocessing import shared_memory
-from omni_neuron.platform.fork_server import quieten_resource_tracker
+from omni_neuron.platform.processes.fork_server import quieten_resource_tracker
 {quieten}
 segment = shared_memory.SharedMemory(create=True, size=64)
 print(segment.name, flush=True)
@@ -18,7 +18,7 @@ os._exit(1)
 """
 CONTEXT = """
 import os
-from omni_neuron.platform import fork_server
+from omni_neuron.platform.processes import fork_server
 
 fork_server.PRELOAD.clear()
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")

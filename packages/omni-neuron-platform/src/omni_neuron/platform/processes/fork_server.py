@@ -23,7 +23,7 @@ import torch
 from omni_neuron.platform import envs
 
 # The worker's own module brings the engine; pipelines come with their package.
-PRELOAD = ["omni_neuron.platform.fork_server_preload"]
+PRELOAD = ["omni_neuron.platform.processes.fork_server_preload"]
 STDERR = 2
 FAREWELL_S = 5.0
 

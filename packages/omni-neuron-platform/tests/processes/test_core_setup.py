@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from omni_neuron.platform import core_setup
-from omni_neuron.platform.core_setup import announce_sizes, prepare_core
+from omni_neuron.platform.processes import core_setup
+from omni_neuron.platform.processes.core_setup import announce_sizes, prepare_core
 from omni_neuron.runtime.errors import SetupError
 from omni_neuron.runtime.mode import Mode, ModeKind
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from omni_neuron.platform.startup import FOLDER_KEY, reported_failure, startup_failure
+from omni_neuron.platform.processes.startup import FOLDER_KEY, reported_failure, startup_failure
 from omni_neuron.runtime.errors import InputError
 
 

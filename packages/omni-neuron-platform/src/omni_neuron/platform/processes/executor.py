@@ -14,10 +14,10 @@ from vllm_omni.diffusion.executor import multiproc_executor
 from vllm_omni.diffusion.executor.multiproc_executor import MultiprocDiffusionExecutor
 
 from omni_neuron.platform.config_check import check_config
-from omni_neuron.platform.engine_loop import install_loop_guard
-from omni_neuron.platform.fork_server import worker_context
-from omni_neuron.platform.launch import Launcher, all_or_none, cause_of_death
-from omni_neuron.platform.startup import FOLDER_KEY, startup_failure
+from omni_neuron.platform.processes.engine_loop import install_loop_guard
+from omni_neuron.platform.processes.fork_server import worker_context
+from omni_neuron.platform.processes.launch import Launcher, all_or_none, cause_of_death
+from omni_neuron.platform.processes.startup import FOLDER_KEY, startup_failure
 from omni_neuron.runtime.mode import detect_mode
 
 logger = init_logger(__name__)
