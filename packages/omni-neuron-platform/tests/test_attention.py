@@ -3,6 +3,7 @@ import torch
 from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
 
 from omni_neuron.platform.attention import NeuronFlashImpl, NeuronSDPAImpl
+from omni_neuron.runtime.errors import InputError
 
 IMPLEMENTATIONS = [NeuronSDPAImpl, NeuronFlashImpl]
 HEADS, HEAD_SIZE = 3, 24
@@ -45,5 +46,5 @@ def test_masked_keys_have_no_influence() -> None:
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 def test_options_that_would_be_ignored_are_refused(implementation: type[NeuronSDPAImpl]) -> None:
-    with pytest.raises(ValueError, match="topk"):
+    with pytest.raises(InputError, match="topk"):
         implementation(HEADS, HEAD_SIZE, 1.0, backend_kwargs={"topk": 4})

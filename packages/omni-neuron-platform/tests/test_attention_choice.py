@@ -3,6 +3,7 @@ import importlib
 import pytest
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, MAX_HEAD_SIZE, PATHS, backend_path
+from omni_neuron.runtime.errors import InputError
 
 
 @pytest.mark.parametrize("name", [*PATHS, *(name.lower() for name in PATHS)])
@@ -19,11 +20,11 @@ def test_the_default_is_sdpa_also_when_the_head_size_is_unknown() -> None:
 
 @pytest.mark.parametrize("name", ["SAGE_ATTN", "CUDNN_ATTN", "nonsense"])
 def test_a_backend_of_other_hardware_is_refused_by_name(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}.*TORCH_SDPA"):
+    with pytest.raises(InputError, match=f"{name}.*TORCH_SDPA"):
         backend_path(name, 128)
 
 
 @pytest.mark.parametrize("head_size", [0, MAX_HEAD_SIZE + 1, 256])
 def test_a_head_that_does_not_fit_the_tensor_engine_is_refused(head_size: int) -> None:
-    with pytest.raises(ValueError, match=f"head_size {head_size}"):
+    with pytest.raises(InputError, match=f"head_size {head_size}"):
         backend_path(None, head_size)

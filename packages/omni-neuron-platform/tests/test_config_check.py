@@ -12,6 +12,7 @@ from vllm_omni.diffusion.data import (
 )
 
 from omni_neuron.platform.config_check import check_config, refuse_stock_ring
+from omni_neuron.runtime.errors import InputError
 
 
 def _config(**fields: Any) -> OmniDiffusionConfig:
@@ -44,7 +45,7 @@ def test_the_engines_own_defaults_pass() -> None:
     ],
 )
 def test_a_feature_that_is_not_there_is_refused_by_name(name: str, value: object) -> None:
-    with pytest.raises(ValueError, match=f"{name} is {value!r}"):
+    with pytest.raises(InputError, match=f"{name} is {value!r}"):
         check_config(_config(**{name: value}))
 
 
@@ -58,17 +59,17 @@ def test_a_feature_that_is_not_there_is_refused_by_name(name: str, value: object
     ],
 )
 def test_a_parallel_degree_that_is_not_there_is_refused_by_name(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"{name} is {value}"):
+    with pytest.raises(InputError, match=f"{name} is {value}"):
         check_config(_config(parallel_config={name: value}))
 
 
 def test_more_than_two_guidance_ranks_are_refused() -> None:
-    with pytest.raises(ValueError, match="cfg_parallel_size is 3"):
+    with pytest.raises(InputError, match="cfg_parallel_size is 3"):
         check_config(_config(parallel_config={"cfg_parallel_size": 3}))
 
 
 def test_tensor_capture_is_refused() -> None:
-    with pytest.raises(ValueError, match="tensor_capture"):
+    with pytest.raises(InputError, match="tensor_capture"):
         check_config(_config(model_config={"tensor_capture": {"modules": ["blocks.0"]}}))
 
 
@@ -76,12 +77,12 @@ def test_tensor_capture_is_refused() -> None:
 def test_an_attention_backend_of_other_hardware_is_refused_before_a_model_is_built(
     attention: dict[str, Any],
 ) -> None:
-    with pytest.raises(ValueError, match="SAGE_ATTN"):
+    with pytest.raises(InputError, match="SAGE_ATTN"):
         check_config(_config(diffusion_attention_config=AttentionConfig(**attention)))
 
 
 def test_a_payload_of_sums_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="tp_reduce_dtype"):
+    with pytest.raises(InputError, match="tp_reduce_dtype"):
         check_config(_config(model_config={"tp_reduce_dtype": "fp8"}))
 
 
@@ -91,7 +92,7 @@ def test_the_variable_chooses_the_default_and_is_checked(monkeypatch: pytest.Mon
     assert config.diffusion_attention_config.default.backend == "FLASH_ATTN"
     check_config(config)
     monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", "SAGE_ATTN")
-    with pytest.raises(ValueError, match="SAGE_ATTN"):
+    with pytest.raises(InputError, match="SAGE_ATTN"):
         check_config(_config())
 
 
@@ -106,7 +107,7 @@ def test_the_flag_chooses_the_default_and_goes_before_the_variable(monkeypatch: 
 def test_options_of_a_backend_that_would_be_ignored_are_refused_before_a_model_is_built() -> None:
     attention = AttentionConfig(per_role={"cross": "TORCH_SDPA"})
     attention.per_role["cross"].skip_softmax = SkipSoftmaxSpec(threshold=0.5)
-    with pytest.raises(ValueError, match=r"TORCH_SDPA of cross .*skip_softmax_threshold.*no effect"):
+    with pytest.raises(InputError, match=r"TORCH_SDPA of cross .*skip_softmax_threshold.*no effect"):
         check_config(_config(diffusion_attention_config=attention))
 
 
@@ -118,7 +119,7 @@ class StockAttention(nn.Module):
 
 def test_the_stock_ring_is_refused_with_its_site() -> None:
     parallel = SimpleNamespace(sequence_parallel_size=2, ring_degree=2)
-    with pytest.raises(ValueError, match=r"ring_degree is 2, but site of StockAttention"):
+    with pytest.raises(InputError, match=r"ring_degree is 2, but site of StockAttention"):
         refuse_stock_ring(StockAttention(skip=False), SimpleNamespace(parallel_config=parallel))
     refuse_stock_ring(StockAttention(skip=True), SimpleNamespace(parallel_config=parallel))
     alone = SimpleNamespace(sequence_parallel_size=1, ring_degree=1)

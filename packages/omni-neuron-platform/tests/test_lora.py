@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from omni_neuron.platform.lora import NoLoRAManager
+from omni_neuron.runtime.errors import InputError
 
 
 def test_a_request_without_an_adapter_passes() -> None:
@@ -22,5 +23,5 @@ def test_a_request_without_an_adapter_passes() -> None:
     ],
 )
 def test_an_adapter_is_refused_by_name(call: Callable[[NoLoRAManager], object]) -> None:
-    with pytest.raises(ValueError, match=r"style.*no LoRA"):
+    with pytest.raises(InputError, match=r"style.*no LoRA"):
         call(NoLoRAManager())

@@ -10,6 +10,7 @@ from vllm_omni.platforms import current_omni_platform
 
 from omni_neuron.platform.model_runner import NeuronDiffusionModelRunner
 from omni_neuron.platform.stage_config import WARM_UP_KEY
+from omni_neuron.runtime.errors import InputError
 
 SIZE = {"height": 64, "width": 64, "num_frames": 5}
 
@@ -83,13 +84,13 @@ def test_enforce_eager_compiles_nothing(make_worker: Any, monkeypatch: pytest.Mo
 
 def test_a_pipeline_that_cannot_be_compiled_is_refused(worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(current_omni_platform, "get_compile_backend", lambda: "any_backend")
-    with pytest.raises(ValueError, match=r"Pipeline cannot be compiled.*enforce_eager"):
+    with pytest.raises(InputError, match=r"Pipeline cannot be compiled.*enforce_eager"):
         _load(worker, Pipeline)
 
 
 def test_a_warm_up_that_a_pipeline_does_not_have_is_refused(make_worker: Any) -> None:
     worker = make_worker(additional_config={WARM_UP_KEY: SIZE})
-    with pytest.raises(ValueError, match="skip_warmup is false, but Pipeline has no warm-up"):
+    with pytest.raises(InputError, match="skip_warmup is false, but Pipeline has no warm-up"):
         _load(worker, Pipeline)
 
 

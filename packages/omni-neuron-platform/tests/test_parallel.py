@@ -7,6 +7,7 @@ from vllm_omni.diffusion.data import DiffusionParallelConfig
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.platform import parallel
 from omni_neuron.platform.parallel import layout_of, tp_reduce_dtype
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import Mode, ModeKind
 
 
@@ -49,5 +50,5 @@ def test_left_out_it_follows_the_machine(
 
 
 def test_another_payload_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"tp_reduce_dtype .* 'float16'.*float32 or bfloat16"):
+    with pytest.raises(InputError, match=r"tp_reduce_dtype .* 'float16'.*float32 or bfloat16"):
         tp_reduce_dtype({"tp_reduce_dtype": "float16"})

@@ -12,6 +12,7 @@ from vllm_omni.platforms import current_omni_platform
 from vllm_omni.platforms.interface import OmniPlatformEnum
 
 from omni_neuron.platform.platform import CPU_MODE_RANKS, NeuronOmniPlatform
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.host_memory import host_memory_bytes
 
 ENGINE = Path(vllm_omni.__file__).parent
@@ -139,5 +140,5 @@ def test_language_stages_are_refused_with_a_reason(name: str) -> None:
 
 
 def test_a_head_that_does_not_fit_is_refused_where_a_backend_is_chosen() -> None:
-    with pytest.raises(ValueError, match="head_size 256"):
+    with pytest.raises(InputError, match="head_size 256"):
         current_omni_platform.get_diffusion_attn_backend_cls(None, 256)

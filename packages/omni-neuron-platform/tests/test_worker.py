@@ -8,6 +8,7 @@ from vllm_omni.diffusion.distributed.parallel_state import model_parallel_is_ini
 
 from omni_neuron.platform.lora import NoLoRAManager
 from omni_neuron.platform.worker import NeuronDiffusionWorker
+from omni_neuron.runtime.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_its_lora_manager_serves_requests_without_an_adapter_and_refuses_the_oth
     worker.init_lora_manager()
     assert isinstance(worker.lora_manager, NoLoRAManager)
     assert worker.list_loras() == []
-    with pytest.raises(ValueError, match=r"style.*no LoRA"):
+    with pytest.raises(InputError, match=r"style.*no LoRA"):
         worker.add_lora(SimpleNamespace(lora_name="style"))
 
 
@@ -58,5 +59,5 @@ def test_reports_come_in_rank_order_from_every_rank(worker: Any, two_ranks: list
 
 def test_a_configuration_that_cannot_run_is_refused_before_anything_is_set_up() -> None:
     config = OmniDiffusionConfig(model=None, model_class_name="WanPipeline", vae_use_tiling=True)
-    with pytest.raises(ValueError, match="vae_use_tiling is True"):
+    with pytest.raises(InputError, match="vae_use_tiling is True"):
         NeuronDiffusionWorker(0, 0, config, skip_load_model=True)

@@ -10,6 +10,7 @@ from vllm_omni.diffusion.attention.backends.sdpa import SDPABackend, SDPAImpl
 
 from omni_neuron.kernels.attention import explicit_attention
 from omni_neuron.platform.attention_choice import MAX_HEAD_SIZE
+from omni_neuron.runtime.errors import InputError
 
 
 class NeuronSDPABackend(SDPABackend):
@@ -37,7 +38,7 @@ class NeuronSDPAImpl(SDPAImpl):
 
     def __init__(self, *args: Any, backend_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if backend_kwargs:
-            raise ValueError(
+            raise InputError(
                 f"attention backend options {sorted(backend_kwargs)} have no effect on Neuron: remove them."
             )
         super().__init__(*args, **kwargs)

@@ -9,6 +9,7 @@ from vllm_omni.diffusion.attention.layer import Attention
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, backend_path
 from omni_neuron.platform.parallel import tp_reduce_dtype
+from omni_neuron.runtime.errors import InputError
 
 # attribute of OmniDiffusionConfig: values at which the feature is off
 _UNSUPPORTED: dict[str, tuple[Any, ...]] = {
@@ -42,12 +43,12 @@ def check_config(od_config: Any) -> None:
     """Refuse a configuration that Neuron cannot run.
 
     Raises:
-        ValueError: one sentence with the field, its value and the remedy.
+        InputError: one sentence with the field, its value and the remedy.
     """
     _refuse_features(od_config, _UNSUPPORTED)
     _refuse_features(od_config.parallel_config, _UNSUPPORTED_PARALLEL)
     if od_config.parallel_config.cfg_parallel_size > MAX_CFG:
-        raise ValueError(
+        raise InputError(
             f"cfg_parallel_size is {od_config.parallel_config.cfg_parallel_size}: guidance has two branches; "
             "set 1 or 2."
         )
@@ -57,7 +58,7 @@ def check_config(od_config: Any) -> None:
 
 def _check_model_config(model_config: Mapping[str, Any]) -> None:
     if model_config.get("tensor_capture") is not None:
-        raise ValueError(
+        raise InputError(
             "tensor_capture is set, but omni-neuron cannot capture tensors yet; remove the block."
         )
     tp_reduce_dtype(model_config)
@@ -71,7 +72,7 @@ def _check_attention(attention: Any) -> None:
         backend_path(spec.backend, HEAD_SIZE_UNKNOWN)
         options = spec.backend_kwargs()
         if options:
-            raise ValueError(
+            raise InputError(
                 f"attention backend {spec.backend} of {place} has the options {sorted(options)}, "
                 "which have no effect on Neuron; remove them."
             )
@@ -81,7 +82,7 @@ def _refuse_features(config: Any, features: dict[str, tuple[Any, ...]]) -> None:
     for name, off in features.items():
         value = getattr(config, name, off[0])
         if value not in off:
-            raise ValueError(
+            raise InputError(
                 f"{name} is {value!r}, but omni-neuron does not have that feature yet; "
                 f"leave it out or set it to {off[0]!r}."
             )
@@ -91,13 +92,13 @@ def refuse_stock_ring(pipeline: Any, od_config: Any) -> None:
     """Refuse a pipeline whose attention would take vLLM-Omni's own ring, which calls a CUDA operator.
 
     Raises:
-        ValueError: names the first such attention site.
+        InputError: names the first such attention site.
     """
     if od_config.parallel_config.sequence_parallel_size == 1:
         return
     for name, module in pipeline.named_modules():
         if isinstance(module, Attention) and not module.skip_sequence_parallel:
-            raise ValueError(
+            raise InputError(
                 f"ring_degree is {od_config.parallel_config.ring_degree}, but {name} of "
                 f"{type(pipeline).__name__} would use vLLM-Omni's ring attention, which needs CUDA; "
                 "set ring_degree to 1, or use a pipeline of an omni-neuron model package."

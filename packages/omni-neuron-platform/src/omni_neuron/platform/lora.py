@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from omni_neuron.runtime.errors import InputError
+
 
 class NoLoRAManager:
     """Stands where vLLM-Omni's LoRA manager would, and refuses every adapter."""
@@ -12,7 +14,7 @@ class NoLoRAManager:
         """Accept a request without an adapter.
 
         Raises:
-            ValueError: the request brings one.
+            InputError: the request brings one.
         """
         if lora_request is not None:
             self._refuse(getattr(lora_request, "lora_name", lora_request))
@@ -34,7 +36,7 @@ class NoLoRAManager:
 
     @staticmethod
     def _refuse(adapter: Any) -> None:
-        raise ValueError(
+        raise InputError(
             f"lora_request {adapter!r} cannot be served: omni-neuron has no LoRA support yet; "
             "merge the adapter into the checkpoint, or send the request without it."
         )

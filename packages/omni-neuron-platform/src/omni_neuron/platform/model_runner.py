@@ -15,6 +15,7 @@ from vllm_omni.platforms import current_omni_platform
 
 from omni_neuron.platform.config_check import refuse_stock_ring
 from omni_neuron.platform.stage_config import WARM_UP_KEY
+from omni_neuron.runtime.errors import InputError
 
 logger = init_logger(__name__)
 
@@ -67,7 +68,7 @@ class NeuronDiffusionModelRunner(DiffusionModelRunner):
             return
         compile_components = getattr(self.pipeline, "compile_components", None)
         if compile_components is None:
-            raise ValueError(
+            raise InputError(
                 f"{type(self.pipeline).__name__} cannot be compiled for Neuron: it has no compile_components "
                 "method; use a pipeline of an omni-neuron model package, or set enforce_eager."
             )
@@ -81,7 +82,7 @@ class NeuronDiffusionModelRunner(DiffusionModelRunner):
             return
         warm_up = getattr(self.pipeline, "warm_up", None)
         if warm_up is None:
-            raise ValueError(
+            raise InputError(
                 f"skip_warmup is false, but {type(self.pipeline).__name__} has no warm-up; set it to true."
             )
         warm_up(**size)

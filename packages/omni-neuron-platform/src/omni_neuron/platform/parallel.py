@@ -12,6 +12,7 @@ from vllm_omni.diffusion.distributed.parallel_state import get_cfg_group, get_sp
 from omni_neuron.distributed.groups import ParallelContext, ParallelGroup
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.replica_groups import register_replica_groups
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import detect_mode
 
 
@@ -35,13 +36,13 @@ def tp_reduce_dtype(model_config: Mapping[str, Any] | None) -> torch.dtype:
     bytes on the wire.
 
     Raises:
-        ValueError: the configuration names another dtype.
+        InputError: the configuration names another dtype.
     """
     name = (model_config or {}).get(TP_REDUCE_DTYPE)
     if name is None:
         return torch.float32 if detect_mode().is_cpu else torch.bfloat16
     if name not in _REDUCE_DTYPES:
-        raise ValueError(
+        raise InputError(
             f"{TP_REDUCE_DTYPE} of model_config is {name!r}, but it must be {' or '.join(_REDUCE_DTYPES)}; "
             "set one of them, or leave it out."
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,14 @@ def reported_failure(od_config: Any, rank: int) -> Iterator[None]:
         folder = (od_config.additional_config or {}).get(FOLDER_KEY)
         if folder is not None:
             record = {
-                "bad_input": isinstance(error, ValueError),
+                "bad_input": isinstance(error, InputError),
                 "reason": f"{error}" or type(error).__name__,
             }
-            Path(folder, f"{rank}.json").write_text(json.dumps(record))
+            # Whole or not at all: the executor may end this process at any time, and then reads the folder.
+            part = Path(folder, f"{rank}.part")
+            with suppress(OSError):  # the executor is gone, and the folder with it
+                part.write_text(json.dumps(record))
+                part.replace(part.with_suffix(".json"))
         raise
 
 
