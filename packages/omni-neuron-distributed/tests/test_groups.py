@@ -61,3 +61,29 @@ def test_the_payload_of_reductions_is_float32_or_bfloat16():
     assert ParallelContext(*groups, torch.bfloat16).tp_reduce_dtype == torch.bfloat16
     with pytest.raises(LayoutError, match=r"tp_reduce_dtype=torch\.float16 must be"):
         ParallelContext(*groups, torch.float16)
+
+
+def context_over(cp, **factors):
+    single = ParallelContext.single_rank()
+    return ParallelContext(single.tp, cp, single.cfg, single.text_encoder, **factors)
+
+
+def test_context_parallelism_is_a_ring_unless_it_is_factored():
+    with simulated_rank(2, 4):
+        cp = ParallelGroup("cp", (3, 1, 0, 2), 3, dist.new_group([3, 1, 0, 2]))
+        pairs = {ranks: dist.new_group(list(ranks)) for ranks in [(0, 2), (1, 2), (2, 3)]}
+        whole = context_over(cp)
+        assert (whole.ulysses.size, whole.ring.name, whole.ring.ranks) == (1, "ring", cp.ranks)
+        assert whole.ring.group_name == cp.group_name
+
+        def group(name, ranks):
+            return ParallelGroup.from_process_group(name, ranks, pairs[tuple(sorted(ranks))])
+
+        factored = context_over(cp, ulysses=group("ulysses", (0, 2)), ring=group("ring", (1, 2)))
+        assert (factored.ulysses.size, factored.ring.size) == (2, 2)
+        with pytest.raises(LayoutError, match=r"ring group ranks=\(2, 3\) must be \(1, 2\) of the cp group"):
+            context_over(cp, ulysses=group("ulysses", (0, 2)), ring=group("ring", (2, 3)))
+        with pytest.raises(LayoutError, match=r"ulysses group ranks=\(2, 0\) must be \(0, 2\)"):
+            context_over(cp, ulysses=group("ulysses", (2, 0)), ring=group("ring", (1, 2)))
+        with pytest.raises(LayoutError, match="ulysses=2 x ring=1 must be cp=4"):
+            context_over(cp, ulysses=group("ulysses", (0, 2)))

@@ -16,7 +16,7 @@ class ParallelGroup:
     """One parallel dimension as seen by this rank.
 
     Args:
-        name: ``"tp"``, ``"cp"``, ``"cfg"`` or ``"text_encoder"``.
+        name: ``"tp"``, ``"cp"``, ``"ulysses"``, ``"ring"``, ``"cfg"``, ``"text_encoder"`` or ``"vae"``.
         ranks: global ranks in list order; the order defines who holds which shard.
         rank_in_group: this rank's place in ``ranks``.
         process_group: the live group of exactly these ranks; None exactly when the size is 1.
@@ -95,6 +95,8 @@ class ParallelGroup:
 class ParallelContext:
     """Groups a model runs in. Default everywhere: one rank.
 
+    ``ulysses`` and ``ring`` factor ``cp``: position ``i`` of its list is position ``i % U`` of an Ulysses
+    group of U ranks and ``i // U`` of a ring. Left out, the whole of ``cp`` is the ring.
     ``tp_reduce_dtype`` is the payload of tensor-parallel all-reduces: float32 adds no rounding, so that
     a bf16 layer rounds once, as on one rank; bfloat16 halves the bytes for one rounding before the wire.
     """
@@ -104,11 +106,33 @@ class ParallelContext:
     cfg: ParallelGroup
     text_encoder: ParallelGroup
     tp_reduce_dtype: torch.dtype = torch.float32
+    ulysses: ParallelGroup = ParallelGroup("ulysses", (0,), 0)
+    ring: ParallelGroup = ParallelGroup("ring", (0,), 0)
 
     def __post_init__(self) -> None:
+        cp = self.cp
+        if self.ulysses.size == self.ring.size == 1 < cp.size:
+            ring = ParallelGroup("ring", cp.ranks, cp.rank_in_group, cp.process_group)
+            object.__setattr__(self, "ring", ring)
+        self._check_factors()
         if self.tp_reduce_dtype not in (torch.float32, torch.bfloat16):
             raise LayoutError(
                 f"tp_reduce_dtype={self.tp_reduce_dtype} must be torch.float32 or torch.bfloat16."
+            )
+
+    def _check_factors(self) -> None:
+        cp, size = self.cp, self.ulysses.size
+        row, column = divmod(cp.rank_in_group, size)
+        expected = {"ulysses": cp.ranks[row * size : (row + 1) * size], "ring": cp.ranks[column::size]}
+        for group in (self.ulysses, self.ring):
+            if cp.size > 1 and group.size > 1 and group.ranks != expected[group.name]:
+                raise LayoutError(
+                    f"{group.name} group ranks={group.ranks} must be {expected[group.name]} of the cp group "
+                    f"{cp.ranks}: Ulysses groups are consecutive in its list, rings are strided."
+                )
+        if size * self.ring.size != cp.size:
+            raise LayoutError(
+                f"ulysses={size} x ring={self.ring.size} must be cp={cp.size}: pass both groups, or neither."
             )
 
     @classmethod
