@@ -27,19 +27,22 @@ def test_an_engine_without_gets_the_bare_frames(monkeypatch: pytest.MonkeyPatch)
 
 
 class _Omni:
-    """Keeps how it was called, and answers once."""
+    """Answers once, in whichever form it is asked."""
 
-    def generate(self, *arguments: Any, **options: Any) -> Any:
-        self.called = (arguments, options)
-        return iter(["output"]) if options.get("py_generator") else ["output"]
+    def generate(self, prompt: str, parameters: str, *, py_generator: bool, use_tqdm: bool) -> Any:
+        assert py_generator, "the list form ends the engine when a request is refused"
+        yield "generate", prompt, parameters
+
+    def resolve_sampling_params_list(self, parameters: str) -> list[str]:
+        return [parameters]
+
+    def _run_generation(self, prompt: str, parameters: list[str], use_tqdm: bool) -> Any:
+        yield "inside", prompt, *parameters
 
 
-@pytest.mark.parametrize("media", [None, object()], ids=["0.29", "0.30"])
+@pytest.mark.parametrize(("media", "way"), [(None, "inside"), (object(), "generate")], ids=["0.29", "0.30"])
 def test_a_request_is_served_in_the_form_that_leaves_the_engine_running(
-    media: object, monkeypatch: pytest.MonkeyPatch
+    media: object, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compat, "_media", media)
-    omni = _Omni()
-    assert compat.serve(omni, "prompt", "parameters") == "output"
-    assert omni.called[0] == ("prompt", "parameters")
-    assert ("py_generator" in omni.called[1]) == (media is not None)
+    assert compat.serve(_Omni(), "prompt", "parameters") == (way, "prompt", "parameters")

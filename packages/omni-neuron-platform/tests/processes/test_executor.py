@@ -1,6 +1,7 @@
 """The executor's parts that act when something dies; the model package's fault tests see whole deaths."""
 
 import threading
+import weakref
 from collections import OrderedDict
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ def _executor(**processes: int | None) -> Any:
     executor._shutdown_lock = threading.RLock()
     executor._futures_lock = threading.RLock()
     executor._pump_stop = threading.Event()
-    executor._finalizer = SimpleNamespace(alive=False)
+    executor._finalizer = weakref.finalize(executor, lambda: None)
     executor._shutdown_cleaner = None
     executor._segments = []
     executor._failure_callbacks = []

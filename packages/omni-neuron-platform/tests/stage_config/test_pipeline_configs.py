@@ -64,7 +64,7 @@ def checkpoint(tmp_path):
 
 
 def resolve(model, deploy_config, monkeypatch):
-    """The stage, its metadata and the diffusion configuration, as the engine makes them."""
+    """Its processes' settings, its metadata and the diffusion configuration, as the engine makes them."""
     from vllm_omni.config.resolver import resolve_omni_config
     from vllm_omni.engine import stage_init_utils
     from vllm_omni.platforms import current_omni_platform
@@ -80,21 +80,26 @@ def resolve(model, deploy_config, monkeypatch):
         stage_overrides=None,
         strategy_config_path=None,
     ).stage_configs[0]
-    metadata = stage_init_utils.extract_stage_metadata_from_omni_stage_config(stage)
-    return stage, metadata, stage_init_utils.build_diffusion_config(str(model), stage, metadata)
+    if dataclasses.is_dataclass(stage):
+        metadata = stage_init_utils.extract_stage_metadata_from_omni_stage_config(stage)
+        runtime = stage.runtime_config
+    else:  # 0.29 keeps a mapping
+        metadata = stage_init_utils.extract_stage_metadata(stage)
+        runtime = stage.runtime
+    return runtime, metadata, stage_init_utils.build_diffusion_config(str(model), stage, metadata)
 
 
 def test_every_setting_reaches_the_place_where_it_acts(registered, checkpoint, tmp_path, monkeypatch):
     path = write_deploy_file(StageConfig(VALUES), checkpoint, tmp_path / "deploy.yaml", ENTRIES)
-    stage, metadata, od_config = resolve(checkpoint, path, monkeypatch)
+    runtime, metadata, od_config = resolve(checkpoint, path, monkeypatch)
 
     assert metadata.final_output_type == "video"
     assert od_config.model_class_name == ARCHITECTURE
     layout = od_config.parallel_config
     assert (layout.tensor_parallel_size, layout.ring_degree, layout.cfg_parallel_size) == (2, 2, 2)
     assert layout.world_size == 8
-    assert stage.runtime_config.devices == "8,9,10,11,12,13,14,15"
-    assert stage.runtime_config.env == {"A": "b"}
+    assert runtime.devices == "8,9,10,11,12,13,14,15"
+    assert runtime.env == {"A": "b"}
     assert str(od_config.dtype) == "torch.float32"
     plain = (
         "distributed_executor_backend",

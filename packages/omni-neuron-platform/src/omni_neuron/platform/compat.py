@@ -14,13 +14,16 @@ except ImportError:  # 0.29
 
 
 def serve(omni: Any, prompt: Any, sampling_params: Any) -> Any:
-    """The one output of one request through `Omni.generate`.
+    """The one output of one request through `Omni.generate`; a refused request leaves the engine usable.
 
-    In 0.30 the list form shuts the engine down when a request is refused and the generator does not. In 0.29
-    the generator always does, so there the list form serves, and a refused request is the engine's last.
+    In 0.30 the generator form keeps the engine and the list form shuts it down. In 0.29 both shut it down, so
+    there the request goes the way that `Omni.generate` goes inside.
     """
-    as_generator = {} if _media is None else {"py_generator": True}
-    (output,) = omni.generate(prompt, sampling_params, use_tqdm=False, **as_generator)
+    if _media is None:
+        parameters = omni.resolve_sampling_params_list(sampling_params)
+        (output,) = omni._run_generation(prompt, parameters, use_tqdm=False)
+    else:
+        (output,) = omni.generate(prompt, sampling_params, use_tqdm=False, py_generator=True)
     return output
 
 

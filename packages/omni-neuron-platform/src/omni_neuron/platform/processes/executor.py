@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 import threading
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
 from multiprocessing import shared_memory
 from pathlib import Path
 from typing import Any
@@ -88,7 +90,8 @@ class NeuronMultiprocExecutor(MultiprocDiffusionExecutor):
         error = RuntimeError(f"{reason}, and the request with it; start a new engine.")
         with self._futures_lock:
             for waiting in (*self._rpc_futures.values(), *self._output_futures.values()):
-                multiproc_executor.try_set_exception(waiting, error)
+                with suppress(InvalidStateError):  # it was cancelled, or answered just now
+                    waiting.set_exception(error)
 
 
 def _death_at_start(launcher: Launcher) -> RuntimeError | None:
