@@ -4,18 +4,25 @@ import math
 import re
 
 import pytest
-from hypothesis import given
+import torch
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.solver import clean_sample, correct, flow_schedule, order_at, predict
 from omni_neuron.wan22.request import (
+    MAX_FLOW_SHIFT,
+    MAX_GUIDANCE_SCALE,
     MAX_SEED,
+    MAX_STEPS,
+    MIN_FLOW_SHIFT,
     VideoRules,
     check_boundary_ratio,
     check_flow_shift,
     check_prompt,
     check_seed,
     check_steps,
+    check_text_length,
 )
 
 RULES = {8: VideoRules(), 16: VideoRules(spatial_scale=16, latent_channels=48)}
@@ -52,7 +59,7 @@ def test_another_size_is_refused_with_the_nearest_that_are_not(scale, size):
         assert below <= size < above or size < 4 * scale
 
 
-@given(st.integers(1, 10_000))
+@given(st.integers(1, 4096))
 def test_frames_are_rounded_down_to_whole_latent_frames_and_said(frames):
     rounded, note = RULES[8].round_frames(frames)
     assert rounded % 4 == 1
@@ -82,8 +89,23 @@ def test_a_prompt_without_a_word(prompt):
     assert "prompt is" in refusal(check_prompt, prompt)
 
 
-@pytest.mark.parametrize("steps", [0, -1])
-def test_no_steps(steps):
+@pytest.mark.parametrize("scale", sorted(RULES))
+def test_a_video_may_have_as_many_tokens_along_an_axis_as_the_model_has_positions(scale):
+    rules = RULES[scale]
+    largest = 1024 * 2 * scale
+    rules.check_size(largest, largest)
+    for name, size in (("height", (largest + 2 * scale, 64)), ("width", (64, largest + 1))):
+        sentence = refusal(rules.check_size, *size)
+        assert f"{name} is {max(size)}, but it must be at most {largest}" in sentence
+        assert "rope_max_seq_len" in sentence
+    assert rules.round_frames(4096)[0] == 4093
+    assert rules.latent_shape(64, 64, 4093)[1] == 1024
+    assert "num_frames is 4097, but it must be at most 4093" in refusal(rules.round_frames, 4097)
+    assert VideoRules(max_positions=12).max_size == 192
+
+
+@pytest.mark.parametrize("steps", [0, -1, MAX_STEPS + 1, 10**30])
+def test_no_steps_or_more_than_noise_levels(steps):
     assert f"num_inference_steps is {steps}" in refusal(check_steps, steps)
 
 
@@ -97,7 +119,38 @@ def test_a_boundary_inside(boundary):
     check_boundary_ratio(boundary)
 
 
-@pytest.mark.parametrize("shift", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("length", [0, -1, 513])
+def test_prompts_longer_than_in_training(length):
+    check_text_length(512)
+    assert f"max_sequence_length is {length}, but it must lie in 1..512." in refusal(
+        check_text_length, length
+    )
+
+
+@given(st.integers(1, MAX_STEPS), st.floats(MIN_FLOW_SHIFT, MAX_FLOW_SHIFT))
+@example(MAX_STEPS, MIN_FLOW_SHIFT)
+@example(MAX_STEPS, MAX_FLOW_SHIFT)
+@settings(max_examples=20, deadline=None)
+def test_every_shift_and_number_of_steps_that_is_allowed_ends_in_numbers(steps, shift):
+    """The solver with a model that predicts the same velocity everywhere, guided at the largest scale."""
+    check_steps(steps)
+    check_flow_shift(shift)
+    sigmas = flow_schedule(steps, shift).sigmas
+    assert bool((sigmas.diff() < 0).all())
+    sample = torch.ones(2)
+    velocity = torch.tensor([1.0, -1.0]) * MAX_GUIDANCE_SCALE
+    estimates, last, order = [], sample, 1
+    for index in range(steps):
+        estimate = clean_sample(sample, velocity, sigmas[index])
+        if index:
+            sample = correct(last, estimates, estimate, sigmas, index, order)
+        estimates = [*estimates[-1:], estimate]
+        order = order_at(index, steps)
+        last, sample = sample, predict(sample, estimates, sigmas, index, order)
+    assert bool(sample.isfinite().all())
+
+
+@pytest.mark.parametrize("shift", [0.0, -1.0, 1e-320, 1e9, math.nan, math.inf])
 def test_a_shift_that_is_none(shift):
     assert f"flow_shift is {shift}" in refusal(check_flow_shift, shift)
 
@@ -108,14 +161,12 @@ def test_a_seed_that_torch_does_not_take(seed):
 
 
 def test_the_largest_seed():
-    import torch
-
     check_seed(MAX_SEED)
     torch.Generator().manual_seed(MAX_SEED)
 
 
-@pytest.mark.parametrize("scale", [-1.0, math.nan, math.inf])
-def test_guidance_that_is_no_number(scale):
+@pytest.mark.parametrize("scale", [-1.0, 1e308, 10**400, math.nan, math.inf])
+def test_guidance_beyond_any_use(scale):
     assert f"guidance_scale is {scale}" in refusal(RULES[8].check_guidance, scale, None)
     assert f"guidance_scale_2 is {scale}" in refusal(RULES[8].check_guidance, 1.0, scale)
 

@@ -18,14 +18,14 @@ from command_process import running
 
 pytestmark = pytest.mark.slow
 
-LONG = ("generate", "a ball", "--steps", "5000", "--tp", "2")
+LONG = ("generate", "a ball", "--steps", "1000", "--tp", "2")
 SOON_S = 10.0
 
 
 @pytest.mark.parametrize("peer", ["runs", "hangs"])
 def test_a_killed_worker_is_the_last_sentence(tmp_path: Path, peer: str) -> None:
     with running(*LONG, cwd=tmp_path) as command:
-        command.wait_for("denoise 3/5000")
+        command.wait_for("denoise 3/1000")
         first, second = command.workers()
         if peer == "hangs":
             first.suspend()
@@ -61,7 +61,7 @@ def test_a_worker_that_is_killed_while_it_starts(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("when", ["starting the engine", "denoise 3/5000"])
+@pytest.mark.parametrize("when", ["starting the engine", "denoise 3/1000"])
 def test_no_worker_survives_the_command(tmp_path: Path, when: str) -> None:
     with running(*LONG, cwd=tmp_path) as command:
         command.wait_for(when)
@@ -84,8 +84,8 @@ def test_a_dead_output_thread_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "when"),
     [
-        (("--tp", "1"), "denoise 3/5000"),
-        (("--tp", "2"), "denoise 3/5000"),
+        (("--tp", "1"), "denoise 3/1000"),
+        (("--tp", "2"), "denoise 3/1000"),
         (("--tp", "1"), "starting the engine"),
         (("--tp", "2"), "starting the engine"),
     ],
@@ -95,7 +95,7 @@ def test_an_interrupt_ends_the_command(
     tmp_path: Path, words: tuple[str, ...], when: str, group: bool
 ) -> None:
     """From a terminal it reaches every process of the group, from `kill` the command alone."""
-    with running("generate", "a ball", "--steps", "5000", *words, cwd=tmp_path) as command:
+    with running("generate", "a ball", "--steps", "1000", *words, cwd=tmp_path) as command:
         command.wait_for(when)
         time.sleep(1.0)
         start = time.monotonic()

@@ -5,12 +5,11 @@ import torch
 
 from omni_neuron.distributed.groups import ParallelContext
 from omni_neuron.wan22.models.attention import (
-    TEXT_LENGTH,
     WanCrossAttention,
     WanSelfAttention,
     sdpa_attention,
 )
-from omni_neuron.wan22.models.config import WanConfig
+from omni_neuron.wan22.models.config import TEXT_LENGTH, WanConfig
 from omni_neuron.wan22.models.rope import build_rotary_tables
 
 CONFIG = WanConfig(num_attention_heads=2, attention_head_dim=12, image_dim=5, added_kv_proj_dim=24)

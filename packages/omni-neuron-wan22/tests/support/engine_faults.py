@@ -28,7 +28,7 @@ BAD = {
     "prompt": {"prompt": "  "},
     "boundary_ratio": {"boundary_ratio": 1.5},
 }
-LONG = {**GOOD, "num_inference_steps": 5000}
+LONG = {**GOOD, "num_inference_steps": 1000}
 
 
 class BreakOutput:

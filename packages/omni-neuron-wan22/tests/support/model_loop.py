@@ -13,9 +13,8 @@ from video_cases import Case
 
 from omni_neuron.distributed.cfg_parallel import combine_guidance
 from omni_neuron.distributed.loading.sharded_loader import load_sharded
-from omni_neuron.wan22.models.config import WanConfig
+from omni_neuron.wan22.models.config import NUM_TRAIN_TIMESTEPS, TEXT_LENGTH, WanConfig
 from omni_neuron.wan22.models.solver import (
-    NUM_TRAIN_TIMESTEPS,
     clean_sample,
     correct,
     flow_schedule,
@@ -26,7 +25,6 @@ from omni_neuron.wan22.models.transformer import WanTransformer3DModel
 from omni_neuron.wan22.models.umt5 import UMT5Encoder
 from omni_neuron.wan22.models.umt5_config import UMT5Config
 
-TEXT_LENGTH = 512
 COMPRESSION = (4, 8, 8)  # of the VAE along time, height and width
 
 

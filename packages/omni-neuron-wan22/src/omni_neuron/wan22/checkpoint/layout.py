@@ -132,6 +132,7 @@ def _rules(folder: Path, experts: tuple[str, ...]) -> VideoRules:
     vae_path = folder / "vae" / "config.json"
     vae = WanVAEConfig.from_json_file(vae_path)
     text_dim = UMT5Config.from_json_file(folder / "text_encoder" / "config.json").d_model
+    positions = []
     for expert in experts:
         path = folder / expert / "config.json"
         config = WanConfig.from_json_file(path)
@@ -140,11 +141,12 @@ def _rules(folder: Path, experts: tuple[str, ...]) -> VideoRules:
         _require(path, "out_channels", config.out_channels, vae.z_dim, channels)
         _require(path, "text_dim", config.text_dim, text_dim, "d_model of the text encoder")
         _require(path, "patch_size", list(config.patch_size), [1, PATCH, PATCH], "Wan's patches")
+        positions.append(config.rope_max_seq_len)
     temporal, spatial = vae.scale_factor_temporal, vae.scale_factor_spatial
     _require(vae_path, "scale_factor_temporal", temporal, TEMPORAL_SCALE, "Wan's frames in a latent frame")
     if spatial not in SPATIAL_SCALES:
         raise InputError(f"{vae_path}: scale_factor_spatial is {spatial}, but Wan's VAEs have 8 or 16.")
-    return VideoRules(spatial, temporal, vae.z_dim, len(experts) == 2)
+    return VideoRules(spatial, temporal, vae.z_dim, len(experts) == 2, min(positions))
 
 
 def _require(path: Path, field: str, value: Any, expected: Any, reason: str) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
+from omni_neuron.wan22 import request
+
 DTYPES = ("float32", "bfloat16")
 
 
@@ -60,24 +62,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     video = parser.add_argument_group("video")
     video.add_argument("--negative-prompt", default="", metavar="TEXT", help="what the video stays away from")
-    video.add_argument("--height", type=int, metavar="H", help="pixels; default: 480 with --model, else 64")
-    video.add_argument("--width", type=int, metavar="W", help="pixels; default: 832 with --model, else 64")
+    for name, metavar, rule, default, tiny in (
+        ("height", "H", "pixels", request.DEFAULT_HEIGHT, 64),
+        ("width", "W", "pixels", request.DEFAULT_WIDTH, 64),
+        ("num-frames", "F", "4k + 1", request.DEFAULT_FRAMES, 17),
+    ):
+        text = f"{rule}; default: {default} with --model, else {tiny}"
+        video.add_argument(f"--{name}", type=int, metavar=metavar, help=text)
     video.add_argument(
-        "--num-frames", type=int, metavar="F", help="4k + 1; default: 81 with --model, else 17"
+        "--steps",
+        type=int,
+        metavar="N",
+        help=f"denoising steps, 1..{request.MAX_STEPS}; default: {request.DEFAULT_STEPS}",
     )
-    video.add_argument("--steps", type=int, metavar="N", help="denoising steps; default: 40")
     video.add_argument(
-        "--guidance-scale", type=float, metavar="G", help="of the high-noise expert; default: 4.0"
+        "--guidance-scale",
+        type=float,
+        metavar="G",
+        help=f"of the high-noise expert, 0..{request.MAX_GUIDANCE_SCALE:g}; "
+        f"default: {request.DEFAULT_GUIDANCE_SCALE}",
     )
     video.add_argument(
         "--guidance-scale-2", type=float, metavar="G2", help="of the low-noise expert; default: G"
     )
-    video.add_argument("--flow-shift", type=float, metavar="S", help="shift of the schedule; default: 5.0")
+    video.add_argument(
+        "--flow-shift",
+        type=float,
+        metavar="S",
+        help=f"shift of the schedule, {request.MIN_FLOW_SHIFT:g}..{request.MAX_FLOW_SHIFT:g}; "
+        f"default: {request.DEFAULT_FLOW_SHIFT}",
+    )
     video.add_argument(
         "--boundary-ratio",
         type=float,
         metavar="R",
-        help="noise level at which the low-noise expert takes over; default: the checkpoint's, else 0.875",
+        help="noise level at which the low-noise expert takes over, 0..1; "
+        f"default: the checkpoint's, else {request.DEFAULT_BOUNDARY_RATIO}",
     )
     video.add_argument("--seed", type=int, metavar="K", help="of the noise; default: 0")
 

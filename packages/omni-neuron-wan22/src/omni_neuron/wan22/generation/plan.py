@@ -18,14 +18,13 @@ from omni_neuron.wan22.media.video import check_video
 from omni_neuron.wan22.models.config import WanConfig
 from omni_neuron.wan22.models.umt5_config import UMT5Config
 from omni_neuron.wan22.request import (
-    DEFAULT_FLOW_SHIFT,
+    DEFAULT_FRAMES,
     DEFAULT_GUIDANCE_SCALE,
+    DEFAULT_HEIGHT,
     DEFAULT_STEPS,
-    check_boundary_ratio,
-    check_flow_shift,
+    DEFAULT_WIDTH,
     check_prompt,
-    check_seed,
-    check_steps,
+    check_sampling,
     check_unicode,
 )
 
@@ -43,7 +42,7 @@ class SizeDefaults:
 
 
 TINY = SizeDefaults(64, 64, 17, "float32")
-PUBLISHED = SizeDefaults(480, 832, 81, "bfloat16")
+PUBLISHED = SizeDefaults(DEFAULT_HEIGHT, DEFAULT_WIDTH, DEFAULT_FRAMES, "bfloat16")
 
 
 @dataclass(frozen=True)
@@ -144,33 +143,21 @@ def _overrides(options: GenerateOptions) -> dict[str, object]:
 def _request(
     options: GenerateOptions, stage: StageConfig, checkpoint: WanCheckpoint, defaults: SizeDefaults
 ) -> tuple[dict[str, Any], list[str]]:
-    rules = checkpoint.rules
-    height = stage.get("height", defaults.height)
-    width = stage.get("width", defaults.width)
-    rules.check_size(height, width)
-    num_frames, note = rules.round_frames(stage.get("num_frames", defaults.num_frames))
-    steps = stage.get("num_inference_steps", DEFAULT_STEPS)
-    check_steps(steps)
-    guidance_scale = stage.get("guidance_scale", DEFAULT_GUIDANCE_SCALE)
-    guidance_scale_2 = stage.get("guidance_scale_2")
-    rules.check_guidance(guidance_scale, guidance_scale_2)
-    check_flow_shift(stage.get("flow_shift", DEFAULT_FLOW_SHIFT))
-    if stage.get("boundary_ratio") is not None:
-        check_boundary_ratio(stage.get("boundary_ratio"))
-    check_seed(stage.get("seed", 0))
-    request = {
-        "prompt": options.prompt,
-        "negative_prompt": options.negative_prompt,
-        "height": height,
-        "width": width,
-        "num_frames": num_frames,
-        "num_inference_steps": steps,
-        "guidance_scale": guidance_scale,
-        "guidance_scale_2": guidance_scale_2,
-        "seed": stage.get("seed", 0),
-        "fps": stage.get("fps", FPS),
+    request: dict[str, Any] = {
+        "height": defaults.height,
+        "width": defaults.width,
+        "num_frames": defaults.num_frames,
+        "num_inference_steps": DEFAULT_STEPS,
+        "guidance_scale": DEFAULT_GUIDANCE_SCALE,
+        "guidance_scale_2": None,
+        "seed": 0,
+        "fps": FPS,
+        **stage.request_defaults,
     }
-    return request, [note] if note else []
+    of_engine = {name: stage.get(name) for name in ("flow_shift", "boundary_ratio")}
+    request["num_frames"], note = check_sampling(checkpoint.rules, {**request, **of_engine})
+    prompts = {"prompt": options.prompt, "negative_prompt": options.negative_prompt}
+    return {**prompts, **request}, [note] if note else []
 
 
 def _check_heads(checkpoint: WanCheckpoint, tp: int) -> None:

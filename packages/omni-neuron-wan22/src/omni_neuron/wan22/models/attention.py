@@ -16,7 +16,7 @@ from omni_neuron.distributed.tensor_parallel import (
     FusedColumnParallelLinear,
     RowParallelLinear,
 )
-from omni_neuron.wan22.models.config import WanConfig
+from omni_neuron.wan22.models.config import TEXT_LENGTH, WanConfig
 from omni_neuron.wan22.models.norms import DistributedRMSNorm
 from omni_neuron.wan22.models.rope import rotate
 
@@ -25,9 +25,6 @@ AttentionFactory = Callable[[str, int, int], AttentionFn]
 
 Roles: ``"self"``, ``"cross"`` (text) and ``"cross_image"``. The softmax scale is ``1/sqrt(head_dim)``.
 """
-
-TEXT_LENGTH = 512
-"""Text rows at the end of the context; rows before them belong to the image."""
 
 
 def sdpa_attention(role: str, num_heads: int, head_dim: int) -> AttentionFn:

@@ -10,6 +10,12 @@ from typing import Any, Self
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.models.config_file import ConfigFile
 
+TEXT_LENGTH = 512
+"""Tokens of a prompt, padded or cut, that every Wan model was trained with."""
+
+NUM_TRAIN_TIMESTEPS = 1000
+"""Noise levels that every Wan model was trained with."""
+
 
 @dataclass(frozen=True)
 class WanConfig(ConfigFile):

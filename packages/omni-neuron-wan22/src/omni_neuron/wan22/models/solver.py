@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config import NUM_TRAIN_TIMESTEPS
 
-NUM_TRAIN_TIMESTEPS = 1000
 MAX_ORDER = 2
 
 

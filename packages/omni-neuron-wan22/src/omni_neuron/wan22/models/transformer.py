@@ -12,9 +12,9 @@ from omni_neuron.distributed.context_parallel import gather_sequence, sequence_k
 from omni_neuron.distributed.errors import shard_size
 from omni_neuron.distributed.groups import ParallelContext
 from omni_neuron.runtime.errors import InputError
-from omni_neuron.wan22.models.attention import TEXT_LENGTH, AttentionFactory, sdpa_attention
+from omni_neuron.wan22.models.attention import AttentionFactory, sdpa_attention
 from omni_neuron.wan22.models.block import WanTransformerBlock
-from omni_neuron.wan22.models.config import WanConfig
+from omni_neuron.wan22.models.config import TEXT_LENGTH, WanConfig
 from omni_neuron.wan22.models.embeddings import ConditionEmbedder, PatchEmbedding, ReplicatedLinear
 from omni_neuron.wan22.models.norms import modulated_layer_norm
 from omni_neuron.wan22.models.rope import Grid, RotaryTables

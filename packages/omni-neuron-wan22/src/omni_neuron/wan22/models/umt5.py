@@ -19,6 +19,7 @@ from omni_neuron.distributed.tensor_parallel import (
     VocabParallelEmbedding,
 )
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config import TEXT_LENGTH
 from omni_neuron.wan22.models.umt5_attention import UMT5Attention, relative_position_buckets
 from omni_neuron.wan22.models.umt5_config import UMT5Config
 
@@ -131,7 +132,7 @@ class UMT5Encoder(nn.Module):
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
         *,
-        max_length: int = 512,
+        max_length: int = TEXT_LENGTH,
         reduce_dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()

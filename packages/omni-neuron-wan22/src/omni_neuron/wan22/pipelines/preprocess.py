@@ -11,22 +11,20 @@ from vllm_omni.diffusion.models.wan2_2.pipeline_wan2_2 import (
 )
 from vllm_omni.errors import OmniClientError
 
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.checkpoint.layout import read_checkpoint
 from omni_neuron.wan22.request import (
+    DEFAULT_FRAMES,
+    DEFAULT_HEIGHT,
+    DEFAULT_WIDTH,
     VideoRules,
-    check_boundary_ratio,
-    check_flow_shift,
     check_prompt,
-    check_seed,
-    check_steps,
+    check_sampling,
     check_unicode,
 )
 
 logger = init_logger(__name__)
 
-DEFAULT_HEIGHT = 480
-DEFAULT_WIDTH = 832
-DEFAULT_FRAMES = 81
 SOLVER = "unipc"
 
 
@@ -45,7 +43,7 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
             _refuse_unused(request)
             request = stock(request)
             _check(request, rules)
-        except ValueError as error:
+        except InputError as error:
             raise OmniClientError(str(error)) from error
         return request
 
@@ -60,24 +58,15 @@ def _check(request: Any, rules: VideoRules) -> None:
         check_unicode("negative_prompt", negative)
     sampling.height = DEFAULT_HEIGHT if sampling.height is None else sampling.height
     sampling.width = DEFAULT_WIDTH if sampling.width is None else sampling.width
-    rules.check_size(sampling.height, sampling.width)
-    frames = DEFAULT_FRAMES if sampling.num_frames is None else sampling.num_frames
-    sampling.num_frames, note = rules.round_frames(frames)
+    sampling.num_frames = DEFAULT_FRAMES if sampling.num_frames is None else sampling.num_frames
+    extra = sampling.extra_args or {}
+    second = sampling.guidance_scale_2 if sampling.guidance_scale_2_provided else None
+    asked = {**vars(sampling), "guidance_scale_2": second, "flow_shift": extra.get("flow_shift")}
+    sampling.num_frames, note = check_sampling(rules, asked)
     if note is not None:
         logger.warning(note)
-    if sampling.num_inference_steps is not None:
-        check_steps(sampling.num_inference_steps)
-    if sampling.seed is not None:
-        check_seed(sampling.seed)
-    if sampling.boundary_ratio is not None:
-        check_boundary_ratio(sampling.boundary_ratio)
-    second = sampling.guidance_scale_2 if sampling.guidance_scale_2_provided else None
-    rules.check_guidance(sampling.guidance_scale, second)
-    extra = sampling.extra_args or {}
-    if extra.get("flow_shift") is not None:
-        check_flow_shift(float(extra["flow_shift"]))
     if extra.get("sample_solver", SOLVER) != SOLVER:
-        raise ValueError(
+        raise InputError(
             f"sample_solver is {extra['sample_solver']!r}, but only {SOLVER!r} exists; leave it out."
         )
     if sampling.latents is not None:
@@ -95,11 +84,11 @@ def _refuse_unused(request: Any) -> None:
     asked["preencode_mp4"] = (sampling.extra_args or {}).get("preencode_mp4") or None
     for name, value in asked.items():
         if value is not None:
-            raise ValueError(f"the request brings {name}, but nothing here acts on it; leave it out.")
+            raise InputError(f"the request brings {name}, but nothing here acts on it; leave it out.")
 
 
 def _refuse_images(prompt: Any) -> None:
     if not isinstance(prompt, str) and (prompt.get("multi_modal_data") or {}).get("image") is not None:
-        raise ValueError(
+        raise InputError(
             "the request brings an image, but this pipeline makes videos from text only; leave it out."
         )

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 from vllm_omni.diffusion.models.schedulers import FlowUniPCMultistepScheduler
 
+from omni_neuron.wan22.models.config import NUM_TRAIN_TIMESTEPS
 from omni_neuron.wan22.models.solver import (
     MAX_ORDER,
-    NUM_TRAIN_TIMESTEPS,
     clean_sample,
     correct,
     flow_schedule,

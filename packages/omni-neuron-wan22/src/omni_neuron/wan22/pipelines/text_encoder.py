@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.models.config import TEXT_LENGTH
 from omni_neuron.wan22.models.umt5 import UMT5Encoder
+from omni_neuron.wan22.request import check_text_length
 
 
 def clean_prompt(text: str) -> str:
@@ -52,7 +55,7 @@ class NeuronTextEncoderWrapper(nn.Module):
         negative_prompt: str | Sequence[str] | None = None,
         do_classifier_free_guidance: bool = True,
         num_videos_per_prompt: int = 1,
-        max_sequence_length: int = 512,
+        max_sequence_length: int = TEXT_LENGTH,
         device: torch.device | None = None,
         dtype: torch.dtype | None = None,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -72,10 +75,9 @@ class NeuronTextEncoderWrapper(nn.Module):
             negative ones None without guidance.
 
         Raises:
-            ValueError: `max_sequence_length` is below 1, or there is another number of negative prompts.
+            InputError: `max_sequence_length` breaks its rule, or there is another number of negative prompts.
         """
-        if max_sequence_length < 1:
-            raise ValueError(f"max_sequence_length is {max_sequence_length}, but it must be at least 1.")
+        check_text_length(max_sequence_length)
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
         device = device or next(self.encoder.parameters()).device
         dtype = dtype or self.dtype
@@ -89,7 +91,7 @@ class NeuronTextEncoderWrapper(nn.Module):
         negative = negative_prompt or ""
         negatives = [negative] * len(prompts) if isinstance(negative, str) else list(negative)
         if len(negatives) != len(prompts):
-            raise ValueError(
+            raise InputError(
                 f"negative_prompt has {len(negatives)} entries, but there are {len(prompts)} prompts; "
                 "give one for all, or one for each."
             )

@@ -26,6 +26,7 @@ from vllm_omni.platforms import current_omni_platform
 from omni_neuron.platform.cfg_parallel import NeuronCFGParallelMixin
 from omni_neuron.platform.compat import video_output
 from omni_neuron.platform.parallel import parallel_context, tp_reduce_dtype
+from omni_neuron.wan22.models.config import TEXT_LENGTH
 from omni_neuron.wan22.models.transformer import WanTransformer3DModel
 from omni_neuron.wan22.pipelines.compile import compile_decoder, compile_encoder, compile_transformer
 from omni_neuron.wan22.pipelines.components import WanComponents, build_components, load_components
@@ -265,7 +266,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
             negative_prompt=fields.get("negative_prompt"),
             do_classifier_free_guidance=guided,
             num_videos_per_prompt=sampling.num_outputs_per_prompt or 1,
-            max_sequence_length=sampling.max_sequence_length or 512,
+            max_sequence_length=sampling.max_sequence_length or TEXT_LENGTH,
             device=self.device,
             dtype=self._experts[0].dtype,
         )

@@ -11,6 +11,8 @@ from tokenizers import (  # type: ignore[import-untyped]
     processors,
 )
 
+from omni_neuron.wan22.models.config import TEXT_LENGTH
+
 SPECIAL = ("<pad>", "</s>", "<unk>")  # ids 0, 1 and 2, as in UMT5
 SPACE = "▁"
 # Characters beyond ASCII: accented Latin letters, and punctuation that editors put in.
@@ -79,7 +81,7 @@ def tokenizer_config() -> dict[str, Any]:
         "clean_up_tokenization_spaces": True,
         "eos_token": "</s>",
         "extra_ids": 0,
-        "model_max_length": 512,
+        "model_max_length": TEXT_LENGTH,
         "pad_token": "<pad>",
         "tokenizer_class": "T5Tokenizer",
         "unk_token": "<unk>",
