@@ -42,9 +42,9 @@ def options(model, **given):
     return GenerateOptions(**{"prompt": "a ball", "model": model, "height": 64, "width": 64, **given})
 
 
-def refusal(model, **given):
+def refusal(checkpoint, **given):
     with pytest.raises(InputError) as error:
-        plan_generation(options(model, **given))
+        plan_generation(options(**{"model": checkpoint, **given}))
     sentence = str(error.value)
     assert "\n" not in sentence
     assert sentence.endswith(".")
@@ -95,6 +95,10 @@ def stage_file(tmp_path, text):
         ({"save_latents": Path("out.pt")}, ["save_latents is 'out.pt'", ".safetensors"]),
         ({"save_latents": Path("missing/out.safetensors")}, ["missing/out.safetensors", "does not exist"]),
         ({"stage_config": Path("missing.yaml")}, ["missing.yaml"]),
+        ({"output": Path("~nosuchuser/x.mp4")}, ["output is '~nosuchuser/x.mp4'", "no home"]),
+        ({"save_latents": Path("~nosuchuser/x.safetensors")}, ["save_latents is '~nosuchuser", "no home"]),
+        ({"stage_config": Path("~nosuchuser/x.yaml")}, ["stage_config is '~nosuchuser/x.yaml'", "no home"]),
+        ({"model": Path("~nosuchuser")}, ["model is '~nosuchuser'", "no home"]),
     ],
 )
 def test_bad_input_is_one_sentence_with_field_value_and_rule(checkpoint, given, words):
@@ -105,6 +109,26 @@ def test_bad_input_is_one_sentence_with_field_value_and_rule(checkpoint, given, 
 
 def test_no_such_model(tmp_path):
     assert "no such folder" in refusal(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_nothing_is_written_into_the_checkpoint(checkpoint, tmp_path, linked):
+    folder = tmp_path / "checkpoint"
+    if linked:  # as the caches of model hubs are
+        folder.mkdir()
+        for entry in checkpoint.iterdir():
+            (folder / entry.name).symlink_to(entry)
+    else:
+        shutil.copytree(checkpoint, folder)
+    weights = folder / "transformer" / WEIGHTS
+    before = weights.read_bytes()
+    places = [folder, folder / "transformer"] + ([checkpoint / "transformer"] if linked else [])
+    for place in places:
+        for given in ({"save_latents": place / WEIGHTS}, {"output": place / "out.mp4"}):
+            sentence = refusal(folder, **given)
+            assert f"lies in the checkpoint {folder}" in sentence
+    assert weights.read_bytes() == before
+    assert plan_generation(options(folder, output=tmp_path / "out.mp4")).video == tmp_path / "out.mp4"
 
 
 def test_a_second_guidance_needs_a_second_expert(checkpoint, one_expert):
@@ -132,8 +156,10 @@ def test_frames_are_rounded_down_with_a_message(checkpoint):
 
 
 def test_heads_of_the_text_encoder_count_too(tmp_path):
-    build_checkpoint(tmp_path, TinyGeometry(text_heads=2))
-    assert "num_heads of the text encoder=2" in refusal(tmp_path, tp=4)
+    folder = tmp_path / "checkpoint"
+    folder.mkdir()
+    build_checkpoint(folder, TinyGeometry(text_heads=2))
+    assert "num_heads of the text encoder=2" in refusal(folder, tp=4)
 
 
 def test_devices_that_do_not_match_the_layout(checkpoint, tmp_path):

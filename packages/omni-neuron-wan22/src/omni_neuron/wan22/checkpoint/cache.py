@@ -10,6 +10,7 @@ from platformdirs import user_cache_path
 
 from omni_neuron.runtime.errors import SetupError
 from omni_neuron.wan22 import envs
+from omni_neuron.wan22.user_path import expanded
 
 LOCK_TIMEOUT_S = 300.0
 
@@ -17,7 +18,7 @@ LOCK_TIMEOUT_S = 300.0
 def cache_root() -> Path:
     """``OMNI_NEURON_CACHE``, else the user's cache folder."""
     chosen = envs.cache()
-    return Path(chosen).expanduser() if chosen else user_cache_path("omni-neuron")
+    return expanded(envs.cache.name, chosen) if chosen else user_cache_path("omni-neuron")
 
 
 def build_once(folder: Path, build: Callable[[Path], None], timeout_s: float = LOCK_TIMEOUT_S) -> Path:

@@ -11,6 +11,7 @@ from omni_neuron.wan22.models.config_file import read_json_object
 from omni_neuron.wan22.models.umt5_config import UMT5Config
 from omni_neuron.wan22.models.vae_config import WanVAEConfig
 from omni_neuron.wan22.request import PATCH, VideoRules, check_boundary_ratio
+from omni_neuron.wan22.user_path import expanded
 
 TRANSFORMER = "WanTransformer3DModel"
 # What each component of model_index.json may be; a tokenizer's class has had several names.
@@ -57,7 +58,7 @@ def read_checkpoint(folder: str | Path) -> WanCheckpoint:
         InputError: one sentence on the first thing that keeps the folder from being a Wan2.2 text-to-video
             checkpoint.
     """
-    folder = Path(folder).expanduser()
+    folder = expanded("model", folder)
     try:
         found = folder.is_dir()
     except OSError as error:

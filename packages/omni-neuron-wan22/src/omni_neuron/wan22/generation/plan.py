@@ -8,6 +8,7 @@ from typing import Any
 
 from omni_neuron.distributed.errors import shard_size
 from omni_neuron.platform.stage_config import StageConfig, apply_overrides, read_stage_config
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.checkpoint.check import check_checkpoint
 from omni_neuron.wan22.checkpoint.layout import WanCheckpoint, read_checkpoint
 from omni_neuron.wan22.checkpoint.tiny import tiny_checkpoint
@@ -27,6 +28,7 @@ from omni_neuron.wan22.request import (
     check_sampling,
     check_unicode,
 )
+from omni_neuron.wan22.user_path import expanded
 
 FPS = 16  # of the native Wan2.2 A14B videos
 
@@ -86,13 +88,16 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
     """
     check_prompt(options.prompt)
     check_unicode("negative_prompt", options.negative_prompt)
-    file = StageConfig() if options.stage_config is None else read_stage_config(options.stage_config)
+    file = StageConfig()
+    if options.stage_config is not None:
+        file = read_stage_config(expanded("stage_config", options.stage_config))
     stage, notes = apply_overrides(file, _overrides(options))
     video, contact_sheet, latents = _outputs(options, stage.get("fps", FPS))
     defaults = TINY if options.model is None else PUBLISHED
     if stage.get("dtype") is None:
         stage, _ = apply_overrides(stage, {"dtype": defaults.dtype})
     checkpoint = read_checkpoint(tiny_checkpoint() if options.model is None else options.model)
+    _check_apart(checkpoint, video, contact_sheet, latents)
     request, more = _request(options, stage, checkpoint, defaults)
     _check_heads(checkpoint, stage.tensor_parallel_size)
     check_checkpoint(checkpoint)
@@ -109,9 +114,9 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
 
 def _outputs(options: GenerateOptions, fps: float) -> tuple[Path, Path, Path | None]:
     """The video, its contact sheet beside it, and the latents; all can be written."""
-    video = options.output.expanduser()
+    video = expanded("output", options.output)
     check_video(video, fps)
-    latents = None if options.save_latents is None else options.save_latents.expanduser()
+    latents = None if options.save_latents is None else expanded("save_latents", options.save_latents)
     if latents is not None:
         check_latents_path(latents)
     contact_sheet = video.with_suffix(".png")
@@ -119,6 +124,19 @@ def _outputs(options: GenerateOptions, fps: float) -> tuple[Path, Path, Path | N
         if path is not None:
             check_writable(path)
     return video, contact_sheet, latents
+
+
+def _check_apart(checkpoint: WanCheckpoint, *outputs: Path | None) -> None:
+    """Nothing is written among the files that are read, also where those are linked from elsewhere."""
+    parts = (*checkpoint.experts, "text_encoder", "tokenizer", "scheduler", "vae")
+    folders = [(checkpoint.folder / part).resolve() for part in ("", *parts)]
+    for path in outputs:
+        place = None if path is None else path.parent.resolve()
+        if place is not None and any(place.is_relative_to(folder) for folder in folders):
+            raise InputError(
+                f"{path} lies in the checkpoint {checkpoint.folder}, which is only read; "
+                "choose a path outside of it."
+            )
 
 
 def _overrides(options: GenerateOptions) -> dict[str, object]:

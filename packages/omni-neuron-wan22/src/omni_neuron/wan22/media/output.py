@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.wan22.user_path import expanded
 
 
 def check_writable(path: str | Path) -> Path:
@@ -16,7 +17,7 @@ def check_writable(path: str | Path) -> Path:
     Raises:
         InputError: one sentence with the path and the reason.
     """
-    path = Path(path).expanduser()
+    path = expanded("path", path)
     try:
         folder = path.is_dir()
     except OSError as error:
