@@ -12,6 +12,10 @@ from omni_neuron.wan22.checkpoint.tiny import TinyGeometry, build_checkpoint
 GOOD = {"height": 64, "width": 64, "num_frames": 17, "num_inference_steps": 2, "seed": 0}
 
 
+def stage(model, **settings):
+    return SimpleNamespace(**{"model": str(model), "boundary_ratio": None, "flow_shift": None, **settings})
+
+
 @pytest.fixture(scope="module")
 def engine():
     """The engine's types, imported once and late."""
@@ -37,7 +41,7 @@ def served(request, engine, tmp_path_factory):
     """The function for a checkpoint, and whether it has two experts."""
     folder = tmp_path_factory.mktemp("checkpoint")
     build_checkpoint(folder, TinyGeometry(two_experts=request.param))
-    return engine.factory(SimpleNamespace(model=str(folder))), request.param
+    return engine.factory(stage(folder)), request.param
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,33 @@ def test_a_second_guidance_needs_a_second_expert(engine, served):
         pre_process(request)
 
 
+def test_a_boundary_needs_a_second_expert(engine, served):
+    pre_process, two_experts = served
+    request = engine.request("a ball", {**GOOD, "boundary_ratio": 0.5})
+    if two_experts:
+        assert pre_process(request).sampling_params.boundary_ratio == 0.5
+        return
+    with pytest.raises(engine.refusal, match=r"boundary_ratio is 0\.5, but this checkpoint has no second"):
+        pre_process(request)
+
+
+def test_a_boundary_needs_the_experts_that_the_stage_has_loaded(engine, tmp_path):
+    build_checkpoint(tmp_path, TinyGeometry())
+    for loaded_for, asked in ((0.25, 0.5), (1.0, 1.0), (0.0, None), (None, 1.0)):
+        pre_process = engine.factory(stage(tmp_path, boundary_ratio=loaded_for))
+        pre_process(engine.request("a ball", {**GOOD, "boundary_ratio": asked}))
+    pre_process = engine.factory(stage(tmp_path, boundary_ratio=1.0))
+    with pytest.raises(engine.refusal, match=r"boundary_ratio is 0\.5, but this stage was started with 1\.0"):
+        pre_process(engine.request("a ball", {**GOOD, "boundary_ratio": 0.5}))
+
+
+@pytest.mark.parametrize("setting", [{"flow_shift": 1e9}, {"boundary_ratio": 2.0}])
+def test_settings_of_a_stage_have_the_same_bounds(engine, tmp_path, setting):
+    build_checkpoint(tmp_path, TinyGeometry())
+    with pytest.raises(ValueError, match=f"{next(iter(setting))} is .*, but it must lie in"):
+        engine.factory(stage(tmp_path, **setting))
+
+
 def test_a_good_request_passes_unchanged(engine, served):
     pre_process, _ = served
     sampling = pre_process(
@@ -116,4 +147,4 @@ def test_what_is_left_out_is_filled_in(engine, served):
 
 def test_a_folder_that_is_no_checkpoint_is_refused_when_the_engine_starts(engine, tmp_path: Path):
     with pytest.raises(ValueError, match=r"model_index\.json"):
-        engine.factory(SimpleNamespace(model=str(tmp_path)))
+        engine.factory(stage(tmp_path))

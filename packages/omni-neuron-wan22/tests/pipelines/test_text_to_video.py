@@ -185,7 +185,7 @@ def test_an_attention_backend_for_one_role_changes_the_latents_within_rounding(m
     assert (made["cross"] - made["default"]).norm() / made["default"].norm() <= FP32_BAR
 
 
-def test_the_boundary_is_the_configurations_else_the_requests_else_the_checkpoints(
+def test_the_boundary_is_the_requests_else_the_configurations_else_the_checkpoints(
     make_worker: Any,
 ) -> None:
     pipeline = make_worker().model_runner.pipeline
@@ -194,7 +194,8 @@ def test_the_boundary_is_the_configurations_else_the_requests_else_the_checkpoin
     assert pipeline._boundary_timestep(None) == checkpoint * 1000
     assert pipeline._boundary_timestep(0.5) == 500
     pipeline.boundary_ratio = 0.25
-    assert pipeline._boundary_timestep(0.5) == 250
+    assert pipeline._boundary_timestep(None) == 250
+    assert pipeline._boundary_timestep(0.5) == 500
 
 
 @pytest.mark.parametrize(("boundary", "used"), [(1.0, "transformer_2"), (0.0, "transformer")])

@@ -123,10 +123,18 @@ class VideoRules:
         for name, value in (("guidance_scale", guidance_scale), ("guidance_scale_2", guidance_scale_2)):
             if value is not None:
                 _check_number(name, value, 0, MAX_GUIDANCE_SCALE)
-        if guidance_scale_2 is not None and not self.two_experts:
+        self._check_second_expert("guidance_scale_2", guidance_scale_2)
+
+    def check_boundary(self, boundary_ratio: float | None) -> None:
+        """Refuse a boundary outside the noise levels, or between experts of which there is one."""
+        if boundary_ratio is not None:
+            check_boundary_ratio(boundary_ratio)
+        self._check_second_expert("boundary_ratio", boundary_ratio)
+
+    def _check_second_expert(self, name: str, value: float | None) -> None:
+        if value is not None and not self.two_experts:
             raise InputError(
-                f"guidance_scale_2 is {guidance_scale_2}, but this checkpoint has no second expert "
-                "(transformer_2); leave it out."
+                f"{name} is {value}, but this checkpoint has no second expert (transformer_2); leave it out."
             )
 
 
@@ -148,13 +156,13 @@ def check_sampling(rules: VideoRules, asked: Mapping[str, Any]) -> tuple[int, st
     for name, check in (
         ("num_inference_steps", check_steps),
         ("flow_shift", check_flow_shift),
-        ("boundary_ratio", check_boundary_ratio),
         ("max_sequence_length", check_text_length),
         ("seed", check_seed),
     ):
         if asked.get(name) is not None:
             check(asked[name])
     rules.check_guidance(asked["guidance_scale"], asked.get("guidance_scale_2"))
+    rules.check_boundary(asked.get("boundary_ratio"))
     return rules.round_frames(asked["num_frames"])
 
 

@@ -18,6 +18,8 @@ from omni_neuron.wan22.request import (
     DEFAULT_HEIGHT,
     DEFAULT_WIDTH,
     VideoRules,
+    check_boundary_ratio,
+    check_flow_shift,
     check_prompt,
     check_sampling,
     check_unicode,
@@ -35,6 +37,11 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
     as one, and to a server as status 400; of other errors it keeps only the message.
     """
     rules = read_checkpoint(od_config.model).rules
+    loaded_for = od_config.boundary_ratio
+    if loaded_for is not None:
+        check_boundary_ratio(loaded_for)
+    if od_config.flow_shift is not None:
+        check_flow_shift(od_config.flow_shift)
     stock = stock_pre_process_func(od_config)
 
     def pre_process(request: Any) -> Any:
@@ -43,6 +50,7 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
             _refuse_unused(request)
             request = stock(request)
             _check(request, rules)
+            _check_expert_is_loaded(request.sampling_params.boundary_ratio, loaded_for)
         except InputError as error:
             raise OmniClientError(str(error)) from error
         return request
@@ -72,6 +80,15 @@ def _check(request: Any, rules: VideoRules) -> None:
     if sampling.latents is not None:
         rules.check_latents(
             tuple(sampling.latents.shape), sampling.height, sampling.width, sampling.num_frames
+        )
+
+
+def _check_expert_is_loaded(asked: float | None, loaded_for: float | None) -> None:
+    """A stage whose boundary is 0 or 1 has loaded one of two experts, and can move to no other boundary."""
+    if asked is not None and loaded_for in (0.0, 1.0) and asked != loaded_for:
+        raise InputError(
+            f"boundary_ratio is {asked}, but this stage was started with {loaded_for}, which loads one "
+            "expert only; leave it out, or change the stage."
         )
 
 

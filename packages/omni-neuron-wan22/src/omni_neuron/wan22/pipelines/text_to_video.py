@@ -274,11 +274,11 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
     def _boundary_timestep(self, requested: float | None) -> float | None:
         """Timestep below which the low-noise expert takes over.
 
-        The ratio is that of the configuration, else the request's, the checkpoint's, the default.
+        The ratio is that of the request, else the configuration's, the checkpoint's, the default.
         """
         if not self.checkpoint.rules.two_experts:
             return None
-        candidates = (self.boundary_ratio, requested, self.checkpoint.boundary_ratio, DEFAULT_BOUNDARY_RATIO)
+        candidates = (requested, self.boundary_ratio, self.checkpoint.boundary_ratio, DEFAULT_BOUNDARY_RATIO)
         ratio = next(candidate for candidate in candidates if candidate is not None)
         return float(ratio * self.scheduler.config.num_train_timesteps)
 
