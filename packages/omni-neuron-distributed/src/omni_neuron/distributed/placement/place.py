@@ -1,0 +1,64 @@
+"""The placement that a layout gets on a machine, or the reason why it gets none."""
+
+from __future__ import annotations
+
+from omni_neuron.distributed.errors import LayoutError
+from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.placement.nearest import nearest_layout
+from omni_neuron.distributed.placement.published import published_layout
+from omni_neuron.distributed.placement.routability import offending_group
+from omni_neuron.distributed.placement.search import find_placement
+from omni_neuron.distributed.topology import Topology
+from omni_neuron.runtime import envs
+
+
+def place(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
+    """The layout with a placement under which every group routes.
+
+    A placement that the layout carries is checked and kept. Otherwise: the arithmetic one where the machine
+    has no rule, or ``VLLM_NEURON_SWITCH_CC=1`` asks for it; else the published one; else the first found.
+
+    Raises:
+        LayoutError: more ranks than cores, or a group that does not route; names the nearest layout that does.
+    """
+    if layout.world_size > topology.cores:
+        raise LayoutError(
+            f"{layout} = {layout.world_size} ranks exceed the {topology.cores} cores of {topology.name}: "
+            f"use {nearest_layout(layout, topology)}, the nearest layout that routes."
+        )
+    if layout.placement is not None or not topology.torus_rule:
+        return _checked(layout, topology)
+    if topology.target == "trn2" and envs.switch_cc():
+        return _checked(layout, topology, f" with {envs.switch_cc.name}=1")
+    published = _published(layout, topology)
+    if published is not None and offending_group(published, topology) is None:
+        return published
+    found = find_placement(layout, topology)
+    return _checked(layout if found is None else layout.with_placement(found), topology)
+
+
+def _published(layout: ParallelLayout, topology: Topology) -> ParallelLayout | None:
+    if layout.dp * layout.pp > 1:
+        return None
+    return published_layout(
+        layout.tp,
+        layout.cp,
+        layout.cfg,
+        topology,
+        ulysses=layout.ulysses,
+        ring=layout.ring,
+        vae=layout.vae,
+        text_encoder=layout.text_encoder,
+    )
+
+
+def _checked(layout: ParallelLayout, topology: Topology, condition: str = "") -> ParallelLayout:
+    offence = offending_group(layout, topology)
+    if offence is None:
+        return layout
+    name, group = offence
+    raise LayoutError(
+        f"{layout} does not route on {topology.name}{condition}: the {name} group {list(group)} cannot be "
+        f"built, {topology.why_not(group)}; use {nearest_layout(layout, topology)}, the nearest layout that "
+        "routes."
+    )
