@@ -1,9 +1,12 @@
 """The executor's parts that act when something dies; the model package's fault tests see whole deaths."""
 
+import multiprocessing
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from concurrent.futures import Future
+from multiprocessing import shared_memory
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +15,10 @@ from vllm_omni.diffusion import diffusion_engine
 from vllm_omni.diffusion.executor import multiproc_executor
 from vllm_omni.diffusion.executor.multiproc_executor import MultiprocDiffusionExecutor
 
+from omni_neuron.platform.processes import executor as executor_module
 from omni_neuron.platform.processes.executor import NeuronMultiprocExecutor, install_executor
+from omni_neuron.platform.processes.launch import Launcher
+from omni_neuron.platform.processes.startup import FOLDER_KEY
 
 
 def _executor(**processes: int | None) -> Any:
@@ -103,3 +109,62 @@ def test_a_second_shutdown_waits_for_the_first(monkeypatch: pytest.MonkeyPatch) 
     for thread in threads:
         thread.join(10)
     assert order == ["first", "second"]
+
+
+def test_the_end_of_a_failed_engine_is_quick_and_changes_nothing_for_the_next_one() -> None:
+    stock = dict(vars(multiproc_executor))
+    worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(300,), daemon=True)
+    worker.start()
+    executor = _executor()
+    executor._processes = [worker]
+    executor._is_failed = True
+    start = time.monotonic()
+    executor.shutdown()
+    assert not worker.is_alive()
+    assert time.monotonic() - start < 5
+    assert dict(vars(multiproc_executor)) == stock
+
+
+def test_a_callback_that_fails_does_not_keep_the_next_one_from_hearing() -> None:
+    executor = _executor()
+    heard: list[str] = []
+    executor._failure_callbacks = [lambda: heard.append("second"), lambda: heard.index("absent")]
+    executor._is_failed = True
+    executor.shutdown()
+    assert heard == ["second"]
+
+
+def test_a_queue_whose_worker_was_killed_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    segment = shared_memory.SharedMemory(create=True, size=64)
+    queue = SimpleNamespace(buffer=SimpleNamespace(shared_memory=segment))
+    monkeypatch.setattr(MultiprocDiffusionExecutor, "_init_result_queue", lambda self, handle: queue)
+    executor = _executor()
+    assert executor._init_result_queue("handle") is queue
+    executor.shutdown()
+    segment.close()
+    with pytest.raises(FileNotFoundError):
+        shared_memory.SharedMemory(name=segment.name)
+
+
+def test_a_start_gives_back_what_it_borrowed_also_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    stock, seen = multiproc_executor.mp, []
+    error = OSError("no queue")
+
+    def start(self: Any) -> None:
+        seen.append((type(multiproc_executor.mp), self.od_config.additional_config))
+        raise error
+
+    monkeypatch.setattr(MultiprocDiffusionExecutor, "_init_executor", start)
+    monkeypatch.setattr(executor_module, "check_config", lambda config: None)
+    monkeypatch.setattr(executor_module, "worker_context", lambda: multiprocessing)
+    config = SimpleNamespace(additional_config={"other": 1})
+    with pytest.raises(OSError, match="no queue") as raised:
+        NeuronMultiprocExecutor(config)
+    ((context, additional),) = seen
+    assert context is Launcher
+    assert additional["other"] == 1
+    assert FOLDER_KEY in additional
+    assert multiproc_executor.mp is stock
+    assert config.additional_config == {"other": 1}
+    assert raised.value is error
+    assert error.__cause__ is None  # no error is its own cause

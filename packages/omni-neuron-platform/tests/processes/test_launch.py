@@ -8,7 +8,13 @@ from multiprocessing.connection import Connection
 import pytest
 
 from omni_neuron.platform.processes import launch
-from omni_neuron.platform.processes.launch import Launcher, all_or_none, cause_of_death, end
+from omni_neuron.platform.processes.launch import (
+    Launcher,
+    all_or_none,
+    cause_of_death,
+    end,
+    failure_at_start,
+)
 
 
 def _ready_then_wait(pipe: Connection) -> None:
@@ -108,6 +114,31 @@ def test_a_worker_that_refuses_to_end_is_killed(launcher: Launcher, monkeypatch:
     _start(launcher, _refuse_to_end, "w0").recv()
     end(launcher.processes)
     assert cause_of_death(launcher.processes) == "w0 died (SIGKILL)"
+
+
+def test_workers_that_refuse_to_end_share_one_limit(
+    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "TERMINATE_TIMEOUT_S", 1.0)
+    for name in ("w0", "w1", "w2"):
+        _start(launcher, _refuse_to_end, name).recv()
+    start = time.monotonic()
+    end(launcher.processes)
+    assert time.monotonic() - start < 2  # 1 s until the kill, and none after it
+    assert not any(process.is_alive() for process in launcher.processes)
+
+
+def test_a_start_that_takes_too_long_is_ended(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "REASON_S", 0.1)
+    monkeypatch.setattr(launch, "START_TIMEOUT_S", 0.3)
+    with pytest.raises(EOFError), all_or_none(launcher):
+        _start(launcher, _wait_for_a_peer, "w0").recv()
+    assert not launcher.processes[0].is_alive()
+    assert str(failure_at_start(launcher)) == "the workers did not start within 0.3 s, and were ended."
+
+
+def test_a_failure_that_is_no_death_keeps_its_own_reason(launcher: Launcher) -> None:
+    assert failure_at_start(launcher) is None
 
 
 def test_a_process_that_never_started_is_no_death(launcher: Launcher) -> None:

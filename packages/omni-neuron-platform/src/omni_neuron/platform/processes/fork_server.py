@@ -24,6 +24,9 @@ from omni_neuron.platform import envs
 
 # The worker's own module brings the engine; pipelines come with their package.
 PRELOAD = ["omni_neuron.platform.processes.fork_server_preload"]
+# What vLLM and the Hub's library read once, when they are imported: the platform and its device, which
+# plugins there are, how to log, where models are and whether there is a network.
+READ_AT_IMPORT = ("VLLM_NEURON_", "VLLM_PLUGINS", "VLLM_LOGGING_", "VLLM_CONFIGURE_LOGGING", "HF_")
 STDERR = 2
 FAREWELL_S = 5.0
 
@@ -68,8 +71,7 @@ def worker_context() -> Any:
 
 
 def _read_at_import(environment: Mapping[str, str]) -> dict[str, str]:
-    names = ("VLLM_NEURON_", "VLLM_PLUGINS", "VLLM_LOGGING_", "VLLM_CONFIGURE_LOGGING")
-    return {name: value for name, value in environment.items() if name.startswith(names)}
+    return {name: value for name, value in environment.items() if name.startswith(READ_AT_IMPORT)}
 
 
 class _Context(ForkServerContext):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -11,9 +12,10 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 POLL_S = 0.2
+START_TIMEOUT_S = 3600.0  # on a device the first start of a model may compile for most of it
 # Peers of a failed worker mostly fail by themselves, with a reason that is worth waiting for.
 REASON_S = 3.0
-TERMINATE_TIMEOUT_S = 5.0
+TERMINATE_TIMEOUT_S = 3.0
 
 
 class Launcher:
@@ -22,12 +24,14 @@ class Launcher:
     Attributes:
         processes: all that it made.
         died: those of them that ended by themselves while the others started.
+        late: whether the start took longer than START_TIMEOUT_S.
     """
 
     def __init__(self, context: Any) -> None:
         self._context = context
         self.processes: list[BaseProcess] = []
         self.died: list[BaseProcess] = []
+        self.late = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -41,10 +45,10 @@ class Launcher:
 
 @contextmanager
 def all_or_none(launcher: Launcher) -> Iterator[None]:
-    """End every process when the body fails, and already while it waits when one of them dies.
+    """End every process when the body fails, and already while it waits when one dies or time runs out.
 
-    The stock start-up waits for its workers one after the other; a worker that lost a peer would stay in the
-    rendezvous, and the start-up with it.
+    The stock start-up waits without a limit for its workers, one after the other; a worker that lost a peer
+    would stay in the rendezvous, and the start-up with it.
     """
     over = threading.Event()
     watch = threading.Thread(target=_watch, args=(launcher, over), name="omni-neuron-launch", daemon=True)
@@ -61,10 +65,12 @@ def all_or_none(launcher: Launcher) -> Iterator[None]:
 
 
 def _watch(launcher: Launcher, over: threading.Event) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
     while not over.wait(POLL_S):
         # Sentinels only: reading an exit code here would take it from the thread that waits for it.
         launcher.died = [process for process in launcher.processes if _has_ended(process)]
-        if launcher.died:
+        launcher.late = time.monotonic() > deadline
+        if launcher.died or launcher.late:
             _end_peers(launcher, over)
             return
 
@@ -84,15 +90,14 @@ def _has_ended(process: BaseProcess) -> bool:
 
 
 def end(processes: list[BaseProcess]) -> None:
-    """Terminate, then kill, and reap; every wait has a limit."""
-    started = [process for process in processes if process.pid is not None]
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.join(TERMINATE_TIMEOUT_S)
-        if process.is_alive():
-            process.kill()
-            process.join(TERMINATE_TIMEOUT_S)
+    """Terminate, then kill, and reap; all of them together get one limit for each of the two."""
+    for step in ("terminate", "kill"):
+        alive = [process for process in processes if process.is_alive()]
+        for process in alive:
+            getattr(process, step)()
+        deadline = time.monotonic() + TERMINATE_TIMEOUT_S
+        for process in alive:
+            process.join(max(0.0, deadline - time.monotonic()))
 
 
 def cause_of_death(processes: list[BaseProcess]) -> str | None:
@@ -103,6 +108,16 @@ def cause_of_death(processes: list[BaseProcess]) -> str | None:
         if process.pid is not None and process.exitcode not in (None, 0)
     ]
     return " and ".join(deaths) or None
+
+
+def failure_at_start(launcher: Launcher) -> RuntimeError | None:
+    """What to say of a start that failed without a reason of its own."""
+    reason = cause_of_death(launcher.died)
+    if reason is not None:
+        return RuntimeError(f"{reason} while it started; its last lines are above.")
+    if launcher.late:
+        return RuntimeError(f"the workers did not start within {START_TIMEOUT_S:g} s, and were ended.")
+    return None
 
 
 def _ending(code: int | None) -> str:
