@@ -56,7 +56,7 @@ def test_the_published_file_is_read(tmp_path):
         ({"feed_forward_proj": "relu"}, "feed_forward_proj='relu' must be 'gated-gelu'"),
         ({"model_type": "t5"}, "model_type='t5' must be 'umt5'"),
         ({"sliding_window": 3}, r"unknown keys \['sliding_window'\]"),
-        ({"num_heads": 0}, "num_heads=0 must be above 0"),
+        ({"num_heads": 0}, "num_heads=0 must lie in 1"),
         ({"relative_attention_num_buckets": 6}, "relative_attention_num_buckets=6 must be a multiple of 4"),
         ({"relative_attention_max_distance": 8}, "relative_attention_max_distance=8 must be above the 8"),
     ],

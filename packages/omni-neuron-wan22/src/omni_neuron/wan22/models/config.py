@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from omni_neuron.runtime.errors import InputError
-from omni_neuron.wan22.models.config_file import ConfigFile
+from omni_neuron.wan22.models.config_file import REMEDY, ConfigFile
 
 TEXT_LENGTH = 512
 """Tokens of a prompt, padded or cut, that every Wan model was trained with."""
@@ -31,6 +31,13 @@ class WanConfig(ConfigFile):
     """
 
     component = "transformer"
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "patch_size": (1, 64),
+        "num_attention_heads": (1, 1024),
+        "attention_head_dim": (6, 1024),  # one rotated pair per axis at least
+        "num_layers": (1, 1024),
+        "eps": (1e-20, 1),
+    }
 
     patch_size: tuple[int, int, int] = (1, 2, 2)
     num_attention_heads: int = 40
@@ -50,47 +57,35 @@ class WanConfig(ConfigFile):
     pos_embed_seq_len: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.qk_norm != "rms_norm_across_heads":
             raise InputError(
                 f"transformer config qk_norm={self.qk_norm!r} must be 'rms_norm_across_heads', "
-                "the only one that Wan models use; correct the file."
+                f"the only one that Wan models use; {REMEDY}"
             )
         if len(self.patch_size) != 3:
             raise InputError(
-                f"transformer config patch_size={list(self.patch_size)} must have three entries; "
-                "correct the file."
+                f"transformer config patch_size={list(self.patch_size)} must have three entries; {REMEDY}"
             )
-        for name, value in (
-            *vars(self).items(),
-            *((f"patch_size[{i}]", p) for i, p in enumerate(self.patch_size)),
-        ):
-            if isinstance(value, int | float) and not isinstance(value, bool) and value <= 0:
-                raise InputError(f"transformer config {name}={value} must be above 0; correct the file.")
         for name in ("attention_head_dim", "freq_dim"):
             if getattr(self, name) % 2:
                 raise InputError(
                     f"transformer config {name}={getattr(self, name)} must be even, its entries are used in "
-                    "pairs; correct the file."
+                    f"pairs; {REMEDY}"
                 )
-        if self.attention_head_dim < 6:
-            raise InputError(
-                f"transformer config attention_head_dim={self.attention_head_dim} must be at least 6, "
-                "one rotated pair per axis; correct the file."
-            )
         if self.pos_embed_seq_len is not None and self.image_dim is None:
             raise InputError(
-                f"transformer config pos_embed_seq_len={self.pos_embed_seq_len} needs image_dim; "
-                "correct the file."
+                f"transformer config pos_embed_seq_len={self.pos_embed_seq_len} needs image_dim; {REMEDY}"
             )
         if (self.image_dim is None) != (self.added_kv_proj_dim is None):
             raise InputError(
                 f"transformer config image_dim={self.image_dim} and added_kv_proj_dim="
-                f"{self.added_kv_proj_dim} must be given together; correct the file."
+                f"{self.added_kv_proj_dim} must be given together; {REMEDY}"
             )
         if self.added_kv_proj_dim not in (None, self.inner_dim):
             raise InputError(
                 f"transformer config added_kv_proj_dim={self.added_kv_proj_dim} must equal the inner "
-                f"dimension {self.inner_dim}, to which image tokens are embedded; correct the file."
+                f"dimension {self.inner_dim}, to which image tokens are embedded; {REMEDY}"
             )
 
     @property

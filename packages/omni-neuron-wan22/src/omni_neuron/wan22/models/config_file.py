@@ -11,18 +11,41 @@ from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from omni_neuron.runtime.errors import InputError
 
+REMEDY = "take the config.json that belongs to the weights."
+DEFAULT_BOUNDS = (1, 2**20)
+
 
 @dataclass(frozen=True)
 class ConfigFile:
     """Base of the configurations: fields carry the names and defaults of the file's keys.
 
-    Unknown keys and wrong types are refused here, contradictions by a subclass in ``__post_init__``.
+    Unknown keys, wrong types and numbers out of bounds are refused here, contradictions by a subclass in
+    ``__post_init__``.
     """
 
     component: ClassVar[str]
     """How messages call it."""
     inert: ClassVar[frozenset[str]] = frozenset()
     """Keys that may be there and change nothing that is computed here."""
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    """Least and largest value of fields, or of their entries, other than 1 and 2**20.
+
+    They are far from any model, and keep what is built of them within the integers of torch.
+    """
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            entries = enumerate(value) if isinstance(value, tuple) else [(None, value)]
+            for index, entry in entries:
+                name = field.name if index is None else f"{field.name}[{index}]"
+                self._check_bounds(name, entry, *self.bounds.get(field.name, DEFAULT_BOUNDS))
+
+    def _check_bounds(self, name: str, value: object, least: float, most: float) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return
+        if not least <= value <= most:  # which nan is not
+            raise InputError(f"{self.component} config {name}={value} must lie in {least}..{most}; {REMEDY}")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -44,7 +67,7 @@ class ConfigFile:
             if not _fits(value, types[key]):
                 raise InputError(
                     f"{cls.component} config {key}={value!r} must be like the default "
-                    f"{getattr(cls, key)!r}; correct the file."
+                    f"{getattr(cls, key)!r}; {REMEDY}"
                 )
         return cls(
             **{key: tuple(value) if isinstance(value, list) else value for key, value in chosen.items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from omni_neuron.runtime.errors import InputError
-from omni_neuron.wan22.models.config_file import ConfigFile
+from omni_neuron.wan22.models.config_file import REMEDY, ConfigFile
 
 # What the encoder computes with; another value would be another model.
 _FIXED = {
@@ -63,6 +63,14 @@ class UMT5Config(ConfigFile):
 
     component = "text encoder"
     inert = _INERT | _FIXED.keys()
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "vocab_size": (1, 2**24),
+        "d_kv": (1, 1024),
+        "num_layers": (1, 1024),
+        "num_heads": (1, 1024),
+        "relative_attention_num_buckets": (1, 2**16),
+        "layer_norm_epsilon": (1e-20, 1),
+    }
 
     vocab_size: int = 250112
     d_model: int = 512
@@ -75,22 +83,17 @@ class UMT5Config(ConfigFile):
     layer_norm_epsilon: float = 1e-6
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if getattr(self, field.name) <= 0:
-                raise InputError(
-                    f"text encoder config {field.name}={getattr(self, field.name)} must be above 0; "
-                    "correct the file."
-                )
+        super().__post_init__()
         buckets = self.relative_attention_num_buckets
         if buckets % 4:
             raise InputError(
                 f"text encoder config relative_attention_num_buckets={buckets} must be a multiple of 4, half "
-                "of each direction is for exact distances; correct the file."
+                f"of each direction is for exact distances; {REMEDY}"
             )
         if self.relative_attention_max_distance <= buckets // 4:
             raise InputError(
                 f"text encoder config relative_attention_max_distance={self.relative_attention_max_distance} "
-                f"must be above the {buckets // 4} exact distances; correct the file."
+                f"must be above the {buckets // 4} exact distances; {REMEDY}"
             )
 
     @classmethod

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from omni_neuron.runtime.errors import InputError
-from omni_neuron.wan22.models.config_file import ConfigFile
+from omni_neuron.wan22.models.config_file import REMEDY, ConfigFile
 
 # fmt: off
 _LATENTS_MEAN_16 = (
@@ -36,6 +38,19 @@ class WanVAEConfig(ConfigFile):
 
     component = "VAE"
     inert = frozenset({"clip_output"})  # in published files; the output is always clamped
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "base_dim": (1, 2**16),
+        "decoder_base_dim": (1, 2**16),
+        "z_dim": (1, 1024),
+        "dim_mult": (1, 64),
+        "num_res_blocks": (1, 64),
+        "dropout": (0, 1),
+        "latents_mean": (-1e6, 1e6),
+        "latents_std": (1e-6, 1e6),
+        "in_channels": (1, 1024),
+        "out_channels": (1, 1024),
+        "patch_size": (1, 64),
+    }
 
     base_dim: int = 96
     decoder_base_dim: int | None = None
@@ -60,22 +75,23 @@ class WanVAEConfig(ConfigFile):
                 f"VAE config attn_scales={list(self.attn_scales)}: attention inside the stages is not "
                 "supported, no published Wan VAE has it; use a checkpoint with attn_scales=[]."
             )
+        super().__post_init__()
         if len(self.temperal_downsample) != len(self.dim_mult) - 1:
             raise InputError(
                 f"VAE config temperal_downsample={list(self.temperal_downsample)} must have one entry less "
-                f"than dim_mult={list(self.dim_mult)}; correct the file."
+                f"than dim_mult={list(self.dim_mult)}; {REMEDY}"
             )
         for name in ("latents_mean", "latents_std"):
             if len(getattr(self, name)) != self.z_dim:
                 raise InputError(
                     f"VAE config {name} has {len(getattr(self, name))} entries but must have "
-                    f"z_dim={self.z_dim}; correct the file."
+                    f"z_dim={self.z_dim}; {REMEDY}"
                 )
         patch = self.patch_size or 1
         if self.out_channels % patch**2:
             raise InputError(
                 f"VAE config out_channels={self.out_channels} must be a multiple of "
-                f"patch_size**2={patch**2}; correct the file."
+                f"patch_size**2={patch**2}; {REMEDY}"
             )
         expected = {
             "scale_factor_temporal": 2 ** sum(self.temperal_downsample),
@@ -84,7 +100,7 @@ class WanVAEConfig(ConfigFile):
         for name, value in expected.items():
             if getattr(self, name) != value:
                 raise InputError(
-                    f"VAE config {name}={getattr(self, name)} but the stages give {value}; correct the file."
+                    f"VAE config {name}={getattr(self, name)} but the stages give {value}; {REMEDY}"
                 )
 
     @property

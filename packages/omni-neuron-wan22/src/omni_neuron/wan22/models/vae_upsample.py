@@ -97,7 +97,7 @@ class DuplicateUpsample(nn.Module):
         if out_channels * cell % in_channels:
             raise InputError(
                 f"VAE stage of {in_channels} to {out_channels} channels: the outputs times {cell} must be a "
-                "multiple of the inputs; correct dim_mult in the VAE config."
+                "multiple of the inputs; take the config.json that belongs to the weights."
             )
         self.repeats = out_channels * cell // in_channels
 
