@@ -44,7 +44,16 @@ def _candidates(layout: ParallelLayout, topology: Topology) -> Iterator[Parallel
         replica = degrees["tp"] * cp * degrees["cfg"] * degrees["pp"]
         vae = layout.vae if replica % layout.vae == 0 else math.gcd(layout.vae, replica)
         for share in {vae, vae & -vae}:
-            yield ParallelLayout(cp=cp, vae=share, text_encoder=layout.text_encoder, **degrees)
+            yield ParallelLayout(
+                degrees["tp"],
+                cp,
+                degrees["cfg"],
+                degrees["dp"],
+                degrees["pp"],
+                ulysses=degrees["ulysses"],
+                vae=share,
+                text_encoder=layout.text_encoder,
+            )
 
 
 def _distance(layout: ParallelLayout, other: ParallelLayout) -> tuple[float, int, tuple[int, ...]]:

@@ -19,7 +19,7 @@ def place(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
     has no rule, or ``VLLM_NEURON_SWITCH_CC=1`` asks for it; else the published one; else the first found.
 
     Raises:
-        LayoutError: more ranks than cores, or a group that does not route; names the nearest layout that does.
+        LayoutError: more ranks than cores, or a group that does not route; the nearest layout is named.
     """
     if layout.world_size > topology.cores:
         raise LayoutError(

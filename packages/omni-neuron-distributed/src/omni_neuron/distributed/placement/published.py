@@ -45,7 +45,7 @@ def published_layout(
     mesh = physical_mesh()
     if cp == _SIDE and tp * cfg == _SIDE:
         order = [mesh[c][g * tp + t] for g in range(cfg) for c in range(cp) for t in range(tp)]
-    elif tp == _SIDE and 1 < cp and cp * cfg <= _SIDE:
+    elif tp == _SIDE and cp > 1 and cp * cfg <= _SIDE:
         order = [mesh[c * cfg + g][t] for g in range(cfg) for c in range(cp) for t in range(tp)]
     else:
         return None

@@ -23,7 +23,7 @@ Dimension = tuple[int, int]
 
 
 def find_placement(layout: ParallelLayout, topology: Topology) -> tuple[int, ...] | None:
-    """The first of :func:`placements`: tensor parallelism nearest, guidance farthest; None when none routes."""
+    """The first of :func:`placements`, with tensor parallelism nearest; None when none routes."""
     return next(placements(layout, topology), None)
 
 
@@ -103,8 +103,7 @@ def _block(
 
 
 def _places(degree: int, dimensions: Sequence[Dimension]) -> list[list[Dimension]]:
-    """For each index of a factor, those of its dimensions whose coordinate is 1: offsets in binary, then chips
-    in Gray code."""
+    """For each index of a factor, its dimensions of coordinate 1: offsets in binary, chips in Gray code."""
     offsets = sum(axis == -1 for axis, _ in dimensions)
     places = []
     for index in range(degree):

@@ -27,7 +27,7 @@ def _trn2(lnc: int) -> Topology:
         axis_gb_s=(128.0, 128.0),
         link_source="Neuron documentation, trn2-arch: NeuronLink-v3, 1,024 GB/s per chip inside an instance",
         torus_rule=True,
-        caution="Users report worlds of 8 ranks on two chips that failed although their groups pass the rule.",
+        caution="Users report worlds of 8 ranks on two chips that failed with groups that pass the rule.",
     )
 
 
@@ -41,10 +41,10 @@ def _trn2_ultraserver(lnc: int) -> Topology:
         cores_per_chip=8 // lnc,
         hbm_gb_per_core=96 * lnc / 8,
         axis_gb_s=(64.0, 128.0, 128.0),
-        link_source="Neuron documentation, trn2-arch: four instances whose chips of one coordinate form a ring "
+        link_source="Neuron documentation, trn2-arch: chips of one coordinate of four instances form a ring "
         "with 256 GB/s per chip, beside 1,024 GB/s per chip inside an instance",
         torus_rule=True,
-        caution="The rule for replica groups is published for one instance and extended here to its third axis.",
+        caution="The rule for replica groups is published for one instance and extended here to a third axis.",
     )
 
 
@@ -58,9 +58,9 @@ def _trn3(lnc: int) -> Topology:
         cores_per_chip=8 // lnc,
         hbm_gb_per_core=144 * lnc / 8,
         axis_gb_s=(1024.0,),
-        link_source="Neuron documentation, trn3-arch: NeuronLink-v4, 2,048 GB/s per chip; one 16-chip server of "
-        "an UltraServer Gen1",
-        caution="Strided groups are excluded from a published test on plain Trn3, so that a switch routes every "
+        link_source="Neuron documentation, trn3-arch: NeuronLink-v4, 2,048 GB/s per chip; one 16-chip server "
+        "of an UltraServer Gen1",
+        caution="Strided groups are excluded from a published test on plain Trn3: that a switch routes every "
         "group is likely and not proven.",
     )
 
@@ -90,7 +90,7 @@ def _inf2(lnc: int) -> Topology:
         cores_per_chip=2,
         hbm_gb_per_core=16.0,
         axis_gb_s=(48.0,),
-        link_source="Neuron documentation, inf2-arch: NeuronLink-v2, 192 GB/s per chip, twelve chips in a ring",
+        link_source="Neuron documentation, inf2-arch: NeuronLink-v2, 192 GB/s per chip, 12 chips in a ring",
         caution=_UNJUDGED,
     )
 
