@@ -89,7 +89,26 @@ def test_debug_by_variable(
     assert "OMNI_NEURON_DEBUG='yes'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["--bogus"], ["doctor", "--jso"], ["doctor", "extra"]])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["zoom", "--nubmer", "3"], "There is no option --nubmer; the nearest is --number."),
+        (["zoom", "--nubmer=3", "x"], "There is no option --nubmer; the nearest is --number."),
+        (["--debgu", "zoom"], "There is no option --debgu; the nearest is --debug."),
+        (["zoom", "x"], "There is no place for 'x'; leave it out."),
+    ],
+)
+def test_what_the_verb_cannot_place_is_its_own_error(
+    add_verb: Any, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_verb("zoom", "def run(args):\n    return 0")
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == f"omni-neuron zoom: error: {sentence}\n"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--bogus"], ["doctor", "--help=yes"]])
 def test_wrong_usage_is_bad_input(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -102,7 +121,7 @@ def test_wrong_usage_is_bad_input(arguments: list[str], capsys: pytest.CaptureFi
 def test_an_unknown_verb_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctr"]) == 2
     assert capsys.readouterr().err == (
-        "omni-neuron doctr: error: There is no verb 'doctr': did you mean doctor?\n"
+        "omni-neuron doctr: error: There is no verb 'doctr'; the nearest is doctor.\n"
     )
 
 

@@ -50,9 +50,9 @@ def test_a_verb_of_an_absent_package_names_the_command() -> None:
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("doctr", "did you mean doctor?"),
-        ("genrate", "did you mean generate?"),
-        ("xyz", "choose from doctor, zoom."),
+        ("doctr", "the nearest is doctor"),
+        ("genrate", "the nearest is generate"),
+        ("xyz", "choose from doctor, zoom"),
     ],
 )
 def test_the_nearest_verb_is_suggested(add_verb: Any, name: str, hint: str) -> None:
@@ -60,4 +60,4 @@ def test_the_nearest_verb_is_suggested(add_verb: Any, name: str, hint: str) -> N
     verbs = {key: point for key, point in installed_verbs().items() if key in ("doctor", "zoom")}
     error = unknown(name, verbs)
     assert isinstance(error, InputError)
-    assert str(error) == f"There is no verb {name!r}: {hint}"
+    assert str(error) == f"There is no verb {name!r}; {hint}."

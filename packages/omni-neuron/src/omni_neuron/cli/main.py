@@ -9,6 +9,7 @@ from rich_argparse import RichHelpFormatter
 
 from omni_neuron.cli import envs
 from omni_neuron.cli.failure import report
+from omni_neuron.cli.leftovers import refusal
 from omni_neuron.cli.verbs import installed_verbs, load, summary
 
 PROGRAM = "omni-neuron"
@@ -45,7 +46,10 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     )
     _add_debug(verb_parser, default=argparse.SUPPRESS)  # must not overwrite what stood before the verb
     module.add_arguments(verb_parser)
-    return module.run(parser.parse_args(arguments))
+    parsed, leftovers = parser.parse_known_args(arguments)
+    if leftovers:
+        raise refusal(leftovers, verb_parser)
+    return module.run(parsed)
 
 
 def _list_verbs(arguments: Sequence[str]) -> int:

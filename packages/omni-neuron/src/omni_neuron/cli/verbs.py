@@ -58,8 +58,8 @@ def unknown(name: str, verbs: Mapping[str, EntryPoint]) -> Exception:
     if name in INSTALL:
         return SetupError(f'The verb {name} is not installed: run pip install "{INSTALL[name]}".')
     near = difflib.get_close_matches(name, [*verbs, *INSTALL], n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(verbs)}."
-    return InputError(f"There is no verb {name!r}: {hint}")
+    hint = f"the nearest is {near[0]}" if near else f"choose from {', '.join(verbs)}"
+    return InputError(f"There is no verb {name!r}; {hint}.")
 
 
 def summary(point: EntryPoint) -> str:
