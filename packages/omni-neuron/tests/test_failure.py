@@ -8,8 +8,9 @@ from omni_neuron.runtime.errors import InputError, SetupError
     ("error", "status", "last"),
     [
         (InputError("The size 3 is odd."), 2, "prog: error: The size 3 is odd."),
-        (ValueError("bad"), 2, "prog: error: bad"),
-        (ValueError(), 2, "prog: error: ValueError"),
+        (InputError(), 2, "prog: error: InputError"),
+        (ValueError("bad"), 1, "prog: error: ValueError: bad"),
+        (ValueError(), 1, "prog: error: ValueError"),
         (SetupError("No device."), 1, "prog: error: No device."),
         (KeyError("x"), 1, "prog: error: KeyError: 'x'"),
         (OSError(13, "Permission denied"), 1, "prog: error: PermissionError: [Errno 13] Permission denied"),
@@ -27,7 +28,7 @@ def test_status_and_sentence(
 
 
 def test_details_come_above_the_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    report(ValueError("Two tensors are missing.\na.weight\nb.weight"), "prog", debug=False)
+    report(InputError("Two tensors are missing.\na.weight\nb.weight"), "prog", debug=False)
     assert capsys.readouterr().err.splitlines() == [
         "a.weight",
         "b.weight",

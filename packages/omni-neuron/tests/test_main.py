@@ -7,6 +7,7 @@ import pytest
 
 from omni_neuron.cli.main import called_verb, main
 
+ODD = "from omni_neuron.runtime.errors import InputError\nODD = InputError('The size 3 is odd.')"
 HEAVY = "torch vllm vllm_omni diffusers transformers numpy"
 
 
@@ -42,7 +43,7 @@ def test_only_the_called_verb_is_imported(add_verb: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "last"),
     [
-        ("raise ValueError('The size 3 is odd.')", 2, "omni-neuron zoom: error: The size 3 is odd."),
+        ("raise ODD", 2, "omni-neuron zoom: error: The size 3 is odd."),
         ("raise RuntimeError('It broke.')", 1, "omni-neuron zoom: error: RuntimeError: It broke."),
         ("raise KeyboardInterrupt", 130, "omni-neuron zoom: interrupted"),
     ],
@@ -50,7 +51,7 @@ def test_only_the_called_verb_is_imported(add_verb: Any) -> None:
 def test_errors_end_in_one_sentence(
     add_verb: Any, body: str, status: int, last: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_verb("zoom", f"def run(args):\n    {body}")
+    add_verb("zoom", f"{ODD}\ndef run(args):\n    {body}")
     assert main(["zoom"]) == status
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -61,7 +62,7 @@ def test_errors_end_in_one_sentence(
 def test_debug_before_or_after_the_verb(
     add_verb: Any, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_verb("zoom", "def run(args):\n    raise ValueError('Odd.')")
+    add_verb("zoom", f"{ODD}\ndef run(args):\n    raise ODD")
     assert main(arguments) == 2
     assert capsys.readouterr().err.startswith("Traceback")
 
@@ -80,7 +81,7 @@ def test_a_verb_is_told_about_debug(
 def test_debug_by_variable(
     add_verb: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add_verb("zoom", "def run(args):\n    raise ValueError('Odd.')")
+    add_verb("zoom", f"{ODD}\ndef run(args):\n    raise ODD")
     monkeypatch.setenv("OMNI_NEURON_DEBUG", "1")
     assert main(["zoom"]) == 2
     assert capsys.readouterr().err.startswith("Traceback")

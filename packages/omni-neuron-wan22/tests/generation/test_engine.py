@@ -24,7 +24,17 @@ def test_bad_input_is_found_under_the_engines_wrapping():
     assert str(failure) == "the checkpoint lacks a tensor."
 
 
-@pytest.mark.parametrize("reason", [RuntimeError("a worker died"), MemoryError("too large"), OSError("gone")])
+def test_the_engines_word_for_a_bad_request_is_bad_input():
+    from vllm_omni.errors import OmniClientError
+
+    failure = told(OmniClientError("height is 63."))
+    assert type(failure) is InputError
+    assert str(failure) == "height is 63."
+
+
+@pytest.mark.parametrize(
+    "reason", [RuntimeError("a worker died"), ValueError("a bug"), MemoryError("too large"), OSError("gone")]
+)
 def test_another_failure_is_the_engines(reason):
     failure = told(wrapped(reason))
     assert type(failure) is EngineError

@@ -3,7 +3,7 @@
 import sys
 import traceback
 
-from omni_neuron.runtime.errors import SetupError
+from omni_neuron.runtime.errors import InputError, SetupError
 
 BAD_INPUT = 2
 FAILED = 1
@@ -24,12 +24,12 @@ def report(error: BaseException, program: str, *, debug: bool) -> int:
     for line in details:
         print(line, file=sys.stderr)
     print(f"{program}: error: {sentence}", file=sys.stderr, flush=True)
-    return BAD_INPUT if isinstance(error, ValueError) else FAILED
+    return BAD_INPUT if isinstance(error, InputError) else FAILED
 
 
 def _message(error: BaseException) -> str:
-    """A ValueError and our own errors speak for themselves; the type says what else went wrong."""
+    """Our own errors speak for themselves; the type says what else went wrong."""
     text = str(error).strip()
-    if text and isinstance(error, ValueError | SetupError):
+    if text and isinstance(error, InputError | SetupError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -150,10 +150,15 @@ def running_engine(model: Path, stage: StageConfig, **arguments: Any) -> Iterato
 
 
 def told(error: Exception) -> InputError | EngineError:
-    """What to tell the caller: the engine wraps the reason of a failure; bad input is a ValueError in it."""
+    """What to tell the caller of a failure that the engine has wrapped.
+
+    Bad input is an InputError in it, or the error by which the engine tells a client of a bad request.
+    """
+    from vllm_omni.errors import OmniClientError
+
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, ValueError):
+        if isinstance(cause, InputError | OmniClientError):
             return InputError(str(cause))
         cause = cause.__cause__
     reason, cause = str(error), error.__cause__
