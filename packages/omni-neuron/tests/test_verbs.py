@@ -43,7 +43,7 @@ def test_a_verb_without_its_libraries_says_which(add_verb: Any) -> None:
 
 
 def test_a_verb_of_an_absent_package_names_the_command() -> None:
-    with pytest.raises(SetupError, match=r'run pip install "omni-neuron\[wan22\]"'):
+    with pytest.raises(SetupError, match=r'run uv sync .* --find-links dist "omni-neuron\[wan22\]"'):
         load("generate", {})
 
 

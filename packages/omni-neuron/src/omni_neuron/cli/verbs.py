@@ -56,7 +56,10 @@ def load(name: str, verbs: Mapping[str, EntryPoint]) -> Verb:
 def unknown(name: str, verbs: Mapping[str, EntryPoint]) -> Exception:
     """The error for a verb that is not there: how to install it, or which one may have been meant."""
     if name in INSTALL:
-        return SetupError(f'The verb {name} is not installed: run pip install "{INSTALL[name]}".')
+        return SetupError(
+            f"The verb {name} is not installed: run uv sync in a clone, or, with the wheels of "
+            f'uv build --all-packages --wheel, pip install --find-links dist "{INSTALL[name]}".'
+        )
     near = difflib.get_close_matches(name, [*verbs, *INSTALL], n=1)
     hint = f"the nearest is {near[0]}" if near else f"choose from {', '.join(verbs)}"
     return InputError(f"There is no verb {name!r}; {hint}.")

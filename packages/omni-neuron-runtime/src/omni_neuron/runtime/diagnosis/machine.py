@@ -26,7 +26,10 @@ SHM_NEEDED_CPU = 1 << 29
 SHM_NEEDED_HARDWARE = 1 << 31
 
 ALWAYS_NEEDED = ("vllm-neuron", "neuronx-cc", "nki")
-INSTALL_NEURON = f'run: pip install --extra-index-url {NEURON_INDEX} "omni-neuron[neuron]"'
+INSTALL_NEURON = (
+    "with the wheels of uv build --all-packages --wheel run: pip install --find-links dist "
+    f'--extra-index-url {NEURON_INDEX} "omni-neuron[neuron]"'
+)
 
 
 def check_mode(device_folder: Path = DEVICE_FOLDER, path: SearchPath = None) -> tuple[Mode | None, Check]:
