@@ -9,20 +9,35 @@ from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.process_groups import new_parallel_context
 from omni_neuron.distributed.testing import simulated_rank
 
+LAYOUTS = [
+    ParallelLayout(2, 2, 2),
+    ParallelLayout(3, 1, 2),
+    ParallelLayout(1, 4),
+    ParallelLayout(2, 4, ulysses=4),
+    ParallelLayout(2, 4, ulysses=2, text_encoder="tp_cp"),
+    ParallelLayout(1, 4, 2, ulysses=2, placement=[7, 6, 5, 4, 0, 2, 1, 3]),
+]
+NAMES = ("tp", "cp", "cfg", "text_encoder", "ulysses", "ring")
 
-@pytest.mark.parametrize("layout", [ParallelLayout(2, 2, 2), ParallelLayout(3, 1, 2), ParallelLayout(1, 4)])
+
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_groups_are_those_of_the_layout(layout):
     for rank in range(layout.world_size):
         with simulated_rank(rank, layout.world_size):
             context = new_parallel_context(layout, tp_reduce_dtype=torch.bfloat16)
-            for name in ("tp", "cp", "cfg", "text_encoder"):
+            for name in NAMES:
                 group = getattr(context, name)
                 assert group.name == name
                 assert group.ranks == layout.group_of(name, rank)
                 assert group.ranks[group.rank_in_group] == rank
                 if group.size > 1:
-                    assert tuple(dist.get_process_group_ranks(group.process_group)) == group.ranks
-            assert context.text_encoder.process_group is context.tp.process_group
+                    live = dist.get_process_group_ranks(group.process_group)
+                    assert live == sorted(group.ranks)
+            if layout.text_encoder == "tp":
+                assert context.text_encoder.process_group is context.tp.process_group
+            for factor in (context.ulysses, context.ring):
+                if factor.size == context.cp.size:
+                    assert factor.process_group is context.cp.process_group
             assert context.tp_reduce_dtype == torch.bfloat16
 
 

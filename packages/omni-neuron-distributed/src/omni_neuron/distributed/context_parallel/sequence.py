@@ -2,11 +2,11 @@
 
 A length that the group does not divide is padded with zeros at its end. Padding never enters a result:
 padded keys are masked, padded query rows attend to real keys (so they stay finite) and are dropped.
+Everything that has a value per token is cut alike: embeddings, rotary tables, timesteps and their
+modulation ``[B, S, 6, D]``.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import torch
 from torch.nn import functional
@@ -14,9 +14,6 @@ from torch.nn import functional
 from omni_neuron.distributed.collectives import all_gather
 from omni_neuron.distributed.errors import ShardingError
 from omni_neuron.distributed.groups import ParallelGroup
-
-AttentionFn = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None], torch.Tensor]
-"""``attention(query [B, Sq, H, D], key [B, Sk, H, D], value [B, Sk, H, D], key_mask [B, Sk] or None)``"""
 
 
 def padded_length(length: int, group: ParallelGroup) -> int:
@@ -60,35 +57,3 @@ def sequence_key_mask(
     if total == length:
         return None
     return torch.arange(total, device=device) < length
-
-
-def context_parallel_attention(
-    attention: AttentionFn,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    group: ParallelGroup,
-    key_mask: torch.Tensor | None = None,
-) -> torch.Tensor:
-    """Self-attention of this rank's queries over every rank's keys, by K/V all-gather.
-
-    Args:
-        attention: the attention of one rank.
-        query, key, value: ``[B, S/cp, H/tp, D]``.
-        key_mask: bool over the whole padded sequence, ``[S_padded]`` or ``[B, S_padded]``, True = attend.
-
-    Returns:
-        ``[B, S/cp, H/tp, D]``; each row is the row that one rank would compute.
-    """
-    if group.size > 1:
-        key = all_gather(key, group, 1)
-        value = all_gather(value, group, 1)
-    if key_mask is not None:
-        if key_mask.shape[-1] != key.shape[1]:
-            raise ShardingError(
-                f"key_mask of {key_mask.shape[-1]} tokens must cover the {key.shape[1]} gathered keys: "
-                "build it with sequence_key_mask."
-            )
-        if key_mask.ndim == 1:
-            key_mask = key_mask.expand(key.shape[0], -1)
-    return attention(query, key, value, key_mask)
