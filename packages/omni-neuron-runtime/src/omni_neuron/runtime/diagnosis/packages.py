@@ -25,8 +25,8 @@ NEEDED = (
 OPTIONAL = ("omni-neuron", "omni-neuron-sim")
 LIBRARIES = ("diffusers", "transformers")
 INSTALL = (
-    "in a clone run: uv sync; with the wheels of uv build --all-packages --wheel run: "
-    'VLLM_TARGET_DEVICE=empty VLLM_VERSION_OVERRIDE=0.30.0 pip install --no-binary vllm --find-links dist "omni-neuron[wan22]"'
+    "in a clone run: uv sync; with the wheels of uv build --all-packages --wheel run: VLLM_TARGET_DEVICE="
+    'empty VLLM_VERSION_OVERRIDE=0.30.0 pip install --no-binary vllm --find-links dist "omni-neuron[wan22]"'
 )
 
 _TORCH_PIN = re.compile(r"torch\s*\(?\s*==\s*([\w.]+)")
