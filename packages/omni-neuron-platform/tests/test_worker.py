@@ -27,13 +27,6 @@ def test_vllms_configuration_knows_all_ranks(worker: Any, two_ranks: list[dict[s
     assert [found["world_size_for_vllm"] for found in two_ranks] == [2, 2]
 
 
-def test_gelu_is_the_operator_that_can_be_traced(worker: Any) -> None:
-    torch._dynamo.reset()
-    compiled = torch.compile(torch.nn.functional.gelu, backend="eager", fullgraph=True)
-    x = torch.linspace(-2, 2, 5)
-    assert torch.equal(compiled(x), torch.ops.aten.gelu.default(x))
-
-
 @pytest.mark.parametrize("call", ["sleep", "wake_up"])
 def test_sleep_and_wake_up_say_why_they_cannot(worker: Any, call: str) -> None:
     with pytest.raises(NotImplementedError, match=rf"{call} is not supported on Neuron"):

@@ -15,7 +15,6 @@ from omni_neuron.platform.parallel import register_live_groups
 from omni_neuron.platform.processes.core_setup import announce_sizes, prepare_core
 from omni_neuron.platform.processes.output_thread import install_stream_free_output
 from omni_neuron.platform.processes.startup import reported_failure
-from omni_neuron.runtime.adapter import get_adapter
 from omni_neuron.runtime.memory import AnonymousMemoryPeak
 
 _DeviceWorker: Any = device_worker()
@@ -35,12 +34,10 @@ class NeuronDiffusionWorker(DiffusionWorker, _DeviceWorker):
         """Prepare the core, then the distributed environment and groups, then their replica groups.
 
         The device's own preparation comes first (visible core, bootstrap variables, the Lite import), because
-        the runtime reads it once. Importing Lite replaces `F.gelu` by a builtin that cannot be traced, so the
-        aten operator is put back before any model is built.
+        the runtime reads it once.
         """
         prepare_core(self.od_config.num_gpus, self.local_rank)
         super().init_device()
-        get_adapter().restore_gelu()
         register_live_groups(self.od_config.parallel_config)
 
     @property

@@ -49,7 +49,7 @@ def prepare_core(world_size: int, local_rank: int) -> None:
     _forget_other_stacks()
     adapter = get_adapter()
     adapter.compile_backend()  # imports the library, which registers device, backend and process group
-    adapter.restore_gelu()
+    adapter.restore_gelu()  # that import replaces `F.gelu` by a builtin, which cannot be traced
     _forget_other_stacks()
 
 
