@@ -1,5 +1,7 @@
 """A block of every primitive is one graph on two ranks, and serves a second request without another."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -9,6 +11,7 @@ from torch.nn import functional
 from omni_neuron.distributed.cfg_parallel import gather_guidance
 from omni_neuron.distributed.collectives import all_reduce
 from omni_neuron.distributed.context_parallel import (
+    attention_with_lse,
     context_parallel_attention,
     gather_sequence,
     sequence_key_mask,
@@ -21,13 +24,24 @@ from omni_neuron.distributed.tensor_parallel import (
     RowParallelLinear,
     VocabParallelEmbedding,
 )
-from omni_neuron.distributed.testing import run_ranks
+from omni_neuron.distributed.testing import run_ranks, simulated_rank
 
 LENGTH, WIDTH, HEAD = 5, 16, 4
 LAYOUTS = {
-    "tp2": ParallelLayout(tp=2),
-    "cp2": ParallelLayout(cp=2),
-    "cfg2": ParallelLayout(cfg=2),
+    "tp2": (ParallelLayout(tp=2), None),
+    "gather2": (ParallelLayout(cp=2), None),
+    "ring2": (ParallelLayout(cp=2), attention_with_lse),
+    "ulysses2": (ParallelLayout(cp=2, ulysses=2), None),
+    "cfg2": (ParallelLayout(cfg=2), None),
+}
+# Of one block: K and V gathered, or sent around together with the mask; heads exchanged and given back.
+# A block over cp gathers its result at the end.
+COLLECTIVES = {
+    "tp2": {"all_reduce": 4},
+    "gather2": {"all_gather_into_tensor": 3},
+    "ring2": {"all_to_all_single": 2, "all_gather_into_tensor": 1},
+    "ulysses2": {"all_to_all_single": 2, "all_gather_into_tensor": 1},
+    "cfg2": {"all_gather_into_tensor": 2},
 }
 
 
@@ -40,9 +54,10 @@ def attention(query, key, value, key_mask):
 class Block(nn.Module):
     """Embedding, attention with a norm over all heads, and guidance: every collective of a model."""
 
-    def __init__(self, parallel):
+    def __init__(self, parallel, ring):
         super().__init__()
         self.parallel = parallel
+        self.ring = ring
         self.embedding = VocabParallelEmbedding(7, WIDTH, parallel.tp)
         self.to_qkv = FusedColumnParallelLinear(WIDTH, (WIDTH,) * 3, parallel.tp)
         self.to_out = RowParallelLinear(WIDTH, WIDTH, parallel.tp, reduce_dtype=parallel.tp_reduce_dtype)
@@ -51,38 +66,40 @@ class Block(nn.Module):
         squares = all_reduce(x.float().square().sum(-1, keepdim=True), self.parallel.tp)
         return x * torch.rsqrt(squares / WIDTH + 1e-6)
 
-    def forward(self, ids, key_mask):
+    def forward(self, ids, key_mask, scale):
         x = split_sequence(self.embedding(ids), self.parallel.cp, 1)
         query, key, value = self.to_qkv(x)
         query, key, value = (t.unflatten(-1, (-1, HEAD)) for t in (self.norm(query), self.norm(key), value))
-        x = context_parallel_attention(attention, query, key, value, self.parallel.cp, key_mask)
+        x = context_parallel_attention(attention, query, key, value, self.parallel, key_mask, ring=self.ring)
         x = gather_sequence(self.to_out(x.flatten(2)), self.parallel.cp, 1, LENGTH)
         if self.parallel.cfg.size == 2:
-            x = gather_guidance(x, 3.0, self.parallel.cfg)
+            x, _ = gather_guidance((x, x[:, :2]), scale, self.parallel.cfg)
         return x
+
+
+def collectives_of(graphs):
+    targets = [str(node.target) for graph in graphs for node in graph.graph.nodes]
+    names = [target.split(".")[1] for target in targets if target.startswith("_c10d_functional")]
+    return {name: names.count(name) for name in names if name != "wait_tensor"}
 
 
 def compile_block(rank):
     results = {}
-    for name, layout in LAYOUTS.items():
+    for name, (layout, ring) in LAYOUTS.items():
         parallel = new_parallel_context(layout)
-        block = Block(parallel)
+        block = Block(parallel, ring)
         generator = torch.Generator().manual_seed(rank)
         for parameter in block.parameters():
             parameter.data.normal_(generator=generator)
         counter = CompileCounterWithBackend("aot_eager")
         compiled = torch.compile(block, backend=counter, fullgraph=True, dynamic=False)
         mask = sequence_key_mask(LENGTH, parallel.cp)
-        requests = [torch.tensor([[0, 6, 3, 2, 5]]), torch.tensor([[1, 1, 4, 0, 2]])]
+        requests = [([[0, 6, 3, 2, 5]], 3.0), ([[1, 1, 4, 0, 2]], 4.5)]
         with torch.no_grad():
-            equal = [torch.equal(compiled(ids, mask), block(ids, mask)) for ids in requests]
-        collectives = [
-            str(node.target)
-            for graph in counter.graphs
-            for node in graph.graph.nodes
-            if "_c10d_functional" in str(node.target) and "wait" not in str(node.target)
-        ]
-        results[name] = (equal, counter.frame_count, collectives, [graph.code for graph in counter.graphs])
+            inputs = [(torch.tensor(ids), mask, torch.tensor(scale)) for ids, scale in requests]
+            equal = [torch.equal(compiled(*each), block(*each)) for each in inputs]
+        codes = [graph.code for graph in counter.graphs]
+        results[name] = (equal, counter.frame_count, collectives_of(counter.graphs), codes)
     return results
 
 
@@ -93,17 +110,53 @@ def compiled_blocks():
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_one_graph_serves_both_requests_and_matches_eager(compiled_blocks, name):
-    reduces = {"tp2": 4, "cp2": 0, "cfg2": 0}[name]
-    gathers = {"tp2": 0, "cp2": 3, "cfg2": 1}[name]
-    for results in compiled_blocks:
-        equal, graphs, collectives, _ = results[name]
+    for equal, graphs, collectives, _ in (results[name] for results in compiled_blocks):
         assert equal == [True, True]
         assert graphs == 1
-        assert sum("all_reduce" in target for target in collectives) == reduces
-        assert sum("all_gather" in target for target in collectives) == gathers
+        assert collectives == COLLECTIVES[name]
 
 
 @pytest.mark.parametrize("name", ["tp2", "cfg2"])
 def test_the_graph_of_every_rank_is_the_same(compiled_blocks, name):
     first, second = (results[name][3] for results in compiled_blocks)
     assert first == second
+
+
+@pytest.mark.parametrize(
+    ("layout", "ring", "expected"),
+    [
+        (ParallelLayout(cp=4), None, {"all_gather_into_tensor": 3}),
+        (ParallelLayout(cp=4), attention_with_lse, {"all_to_all_single": 6}),
+        (ParallelLayout(cp=4, ulysses=4), None, {"all_gather_into_tensor": 1, "all_to_all_single": 2}),
+        (ParallelLayout(cp=4, ulysses=2), None, {"all_gather_into_tensor": 4, "all_to_all_single": 2}),
+        (
+            ParallelLayout(cp=4, ulysses=2),
+            attention_with_lse,
+            {"all_gather_into_tensor": 1, "all_to_all_single": 4},
+        ),
+    ],
+    ids=["gather4", "ring4", "ulysses4", "ulysses2-gather2", "ulysses2-ring2"],
+)
+def test_attention_with_a_shared_mask_differs_between_ranks_by_the_ring_neighbours_only(
+    layout, ring, expected
+):
+    """With the mask as this rank's share, what depends on the rank is an argument or a split."""
+    codes = []
+    for rank in range(4):
+        with simulated_rank(rank, 4):
+            parallel = new_parallel_context(layout)
+            counter = CompileCounterWithBackend("aot_eager")
+
+            def attend(query, key, value, share, parallel=parallel):
+                return context_parallel_attention(attention, query, key, value, parallel, share, ring=ring)
+
+            torch._dynamo.reset()
+            compiled = torch.compile(attend, backend=counter, fullgraph=True, dynamic=False)
+            tokens = [torch.ones(1, 3, 4, HEAD) for _ in range(3)]
+            for _ in range(2):
+                compiled(*tokens, torch.ones(1, 3, dtype=torch.bool))
+            assert counter.frame_count == 1
+            assert collectives_of(counter.graphs) == expected
+            codes.append(re.sub(r"\[(0|1)(, (0|1))+\]", "[splits]", counter.graphs[0].code))
+            codes[-1] = re.sub(r"'\d+'", "'group'", codes[-1])
+    assert all(code == codes[0] for code in codes)
