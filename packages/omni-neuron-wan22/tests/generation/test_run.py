@@ -116,6 +116,17 @@ def test_what_the_user_is_told(generate):
     assert "wrote out.mp4 and out.png" in generate.stderr
 
 
+@pytest.mark.parametrize(("cores", "warned"), [(1, True), (2, False)])
+def test_far_more_workers_than_cores_are_one_line_of_warning(generate, monkeypatch, cores, warned):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(cores)))
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    generate(PromptEngine(), tp=4, cp=2)
+    lines = [line for line in generate.stderr.splitlines() if line.startswith("warning: ")]
+    assert len(lines) == warned
+    assert all("takes 8 workers, and this machine has 1 CPU cores" in line for line in lines)
+    assert generate.stderr.index("starting the engine") > generate.stderr.find("warning: ")
+
+
 @pytest.mark.parametrize("failure", [EngineError("a worker died."), KeyboardInterrupt()])
 def test_a_failure_passes_and_leaves_no_file(generate, tmp_path, failure):
     with pytest.raises(type(failure)):

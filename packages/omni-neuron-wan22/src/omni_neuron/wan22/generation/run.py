@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import Any
 
-from omni_neuron.runtime.mode import enter_command_mode
+from omni_neuron.runtime.mode import detect_mode, enter_command_mode
 from omni_neuron.wan22 import envs
 from omni_neuron.wan22.generation.engine import Generated, running_engine
 from omni_neuron.wan22.generation.interrupt import prompt_interrupt
@@ -16,6 +17,8 @@ from omni_neuron.wan22.generation.streams import say, stdout_for_result
 from omni_neuron.wan22.media.contact_sheet import write_contact_sheet
 from omni_neuron.wan22.media.latents import write_latents
 from omni_neuron.wan22.media.video import write_video
+
+CROWD = 4  # workers to a core
 
 
 def generate(options: GenerateOptions) -> None:
@@ -54,6 +57,9 @@ def _quieten_engine() -> None:
 def _announce(plan: GenerationPlan) -> None:
     for note in plan.notes:
         say(note)
+    crowd = crowd_warning(plan.stage.world_size, len(os.sched_getaffinity(0)))
+    if crowd is not None and detect_mode().is_cpu:
+        say(crowd)
     degrees = " x ".join(f"{name}{degree}" for name, degree in plan.layout.items())
     request = plan.request
     size = f"{request['width']}x{request['height']}"
@@ -62,6 +68,16 @@ def _announce(plan: GenerationPlan) -> None:
         f"{request['num_inference_steps']} steps, {plan.stage.get('dtype')}, {degrees}"
     )
     say("starting the engine")
+
+
+def crowd_warning(workers: int, cores: int) -> str | None:
+    """What to say when the workers, in CPU mode, are far too many for the cores of this machine."""
+    if workers <= CROWD * cores:
+        return None
+    return (
+        f"warning: the layout takes {workers} workers, and this machine has {cores} CPU cores: they take "
+        "turns and each needs its memory, so choose smaller degrees if it is too slow."
+    )
 
 
 def _write(plan: GenerationPlan, result: Generated) -> float:
