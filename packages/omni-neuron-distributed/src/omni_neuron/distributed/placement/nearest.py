@@ -10,58 +10,47 @@ from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.placement.search import find_placement
 from omni_neuron.distributed.topology import Topology
 
-_DEGREES = ("tp", "ulysses", "ring", "cfg", "dp", "pp")
+_DEGREES = ("tp", "cfg", "ulysses", "ring", "dp", "pp")
+Degrees = tuple[int, ...]
 
 
 def nearest_layout(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
     """The routable layout whose degrees differ least: the smallest sum of |log2| of their ratios.
 
     Degrees are kept or replaced by powers of two, guidance by 1 or 2; of equals, the one with most ranks,
-    then with most tensor parallelism.
+    then with most tensor and guidance parallelism. ``vae`` shrinks to what divides the replica.
     """
-    candidates = sorted(_candidates(layout, topology), key=lambda other: _distance(layout, other))
-    for candidate in candidates:
-        placement = find_placement(candidate, topology)
-        if placement is not None:
-            return candidate.with_placement(placement)
-    raise LayoutError(f"No layout routes on {topology.name}.")
+    wanted = tuple(getattr(layout, name) for name in _DEGREES)
+    candidates = sorted(_choices(wanted, topology.cores), key=lambda degrees: _distance(wanted, degrees))
+    for degrees in candidates:
+        for candidate in _layouts(layout, degrees):
+            placement = find_placement(candidate, topology)
+            if placement is not None:
+                return candidate.with_placement(placement)
+    raise LayoutError(f"{layout} resembles no layout that routes on {topology.name}: change its degrees.")
 
 
-def _candidates(layout: ParallelLayout, topology: Topology) -> Iterator[ParallelLayout]:
-    def extend(degrees: dict[str, int], room: int) -> Iterator[dict[str, int]]:
-        if len(degrees) == len(_DEGREES):
-            yield degrees
-            return
-        name = _DEGREES[len(degrees)]
-        limit = min(room, 2) if name == "cfg" else room
-        choices = {1 << bit for bit in range(limit.bit_length())} | {getattr(layout, name)}
-        for degree in sorted(choices):
-            if degree <= room:
-                yield from extend({**degrees, name: degree}, room // degree)
-
-    for degrees in extend({}, topology.cores):
-        cp = degrees["ulysses"] * degrees["ring"]
-        replica = degrees["tp"] * cp * degrees["cfg"] * degrees["pp"]
-        vae = layout.vae if replica % layout.vae == 0 else math.gcd(layout.vae, replica)
-        for share in {vae, vae & -vae}:
-            yield ParallelLayout(
-                degrees["tp"],
-                cp,
-                degrees["cfg"],
-                degrees["dp"],
-                degrees["pp"],
-                ulysses=degrees["ulysses"],
-                vae=share,
-                text_encoder=layout.text_encoder,
-            )
+def _choices(wanted: Degrees, room: int, chosen: Degrees = ()) -> Iterator[Degrees]:
+    """Degrees whose product fits into ``room`` ranks."""
+    place = len(chosen)
+    if place == len(wanted):
+        yield chosen
+        return
+    limit = min(room, 2) if _DEGREES[place] == "cfg" else room
+    for degree in {1 << bit for bit in range(limit.bit_length())} | {wanted[place]}:
+        if degree <= room:
+            yield from _choices(wanted, room // degree, (*chosen, degree))
 
 
-def _distance(layout: ParallelLayout, other: ParallelLayout) -> tuple[float, int, tuple[int, ...]]:
-    names = (*_DEGREES, "vae")
-    degrees = tuple(getattr(other, name) for name in names)
-    ratios = (degree / getattr(layout, name) for degree, name in zip(degrees, names, strict=True))
-    return (
-        round(sum(abs(math.log2(ratio)) for ratio in ratios), 9),
-        -other.world_size,
-        tuple(-degree for degree in degrees),
-    )
+def _distance(wanted: Degrees, degrees: Degrees) -> tuple[float, int, Degrees]:
+    apart = sum(abs(math.log2(here / there)) for here, there in zip(degrees, wanted, strict=True))
+    return round(apart, 9), -math.prod(degrees), tuple(-degree for degree in degrees)
+
+
+def _layouts(layout: ParallelLayout, degrees: Degrees) -> Iterator[ParallelLayout]:
+    tp, cfg, ulysses, ring, dp, pp = degrees
+    shared = math.gcd(layout.vae, tp * cfg * ulysses * ring * pp)
+    for vae in dict.fromkeys((shared, shared & -shared)):
+        yield ParallelLayout(
+            tp, ulysses * ring, cfg, dp, pp, ulysses=ulysses, vae=vae, text_encoder=layout.text_encoder
+        )

@@ -27,9 +27,9 @@ def place(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
             f"use {nearest_layout(layout, topology)}, the nearest layout that routes."
         )
     if layout.placement is not None or not topology.torus_rule:
-        return _checked(layout, topology)
+        return _checked(layout, topology, "leave out its placement")
     if topology.target == "trn2" and envs.switch_cc():
-        return _checked(layout, topology, f" with {envs.switch_cc.name}=1")
+        return _checked(layout, topology, f"unset {envs.switch_cc.name}")
     published = _published(layout, topology)
     if published is not None and offending_group(published, topology) is None:
         return published
@@ -52,13 +52,16 @@ def _published(layout: ParallelLayout, topology: Topology) -> ParallelLayout | N
     )
 
 
-def _checked(layout: ParallelLayout, topology: Topology, condition: str = "") -> ParallelLayout:
+def _checked(layout: ParallelLayout, topology: Topology, remedy: str = "") -> ParallelLayout:
+    """The layout, if it routes; ``remedy`` is what to do where other ranks at the same degrees would."""
     offence = offending_group(layout, topology)
     if offence is None:
         return layout
     name, group = offence
+    nearest = nearest_layout(layout, topology)
+    if nearest.with_placement(None) != layout.with_placement(None):
+        remedy = f"use {nearest}, the nearest layout that routes"
     raise LayoutError(
-        f"{layout} does not route on {topology.name}{condition}: the {name} group {list(group)} cannot be "
-        f"built, {topology.why_not(group)}; use {nearest_layout(layout, topology)}, the nearest layout that "
-        "routes."
+        f"{layout} does not route on {topology.name}: the {name} group {list(group)} cannot be built, "
+        f"{topology.why_not(group)}; {remedy}."
     )

@@ -44,7 +44,7 @@ def _trn2_ultraserver(lnc: int) -> Topology:
         link_source="Neuron documentation, trn2-arch: chips of one coordinate of four instances form a ring "
         "with 256 GB/s per chip, beside 1,024 GB/s per chip inside an instance",
         torus_rule=True,
-        caution="The rule for replica groups is published for one instance and extended here to a third axis.",
+        caution="The rule for replica groups is published for one instance and extended to a third axis.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,8 +75,7 @@ class Topology:
 
     def position_of(self, chip: int) -> tuple[int, ...]:
         """Index of a chip on every axis: (row, column) on a 4 x 4 torus."""
-        self._checked("chip", chip, self.chips)
-        return tuple(chip // math.prod(self.shape[axis + 1 :]) % size for axis, size in enumerate(self.shape))
+        return self._positions[self._checked("chip", chip, self.chips)]
 
     def neighbours(self, chip: int) -> tuple[int, ...]:
         """Chips one link (or one switch) away, ascending."""
@@ -123,15 +123,14 @@ class Topology:
         chips are a rectangle of torus rings (``is_rectangle``). It is necessary in all published
         experience, and not proven sufficient. Without ``torus_rule`` every group is taken to route.
         """
-        chips = sorted({self.chip_of(core) for core in group})
+        offsets: dict[int, list[int]] = {}
+        for core in sorted(group):
+            offsets.setdefault(self.chip_of(core), []).append(core % self.cores_per_chip)
         if not self.torus_rule:
             return None
-        offsets = {
-            chip: sorted(self.offset_of(core) for core in group if self.chip_of(core) == chip)
-            for chip in chips
-        }
-        if any(offsets[chip] != offsets[chips[0]] for chip in chips):
-            other = next(chip for chip in chips if offsets[chip] != offsets[chips[0]])
+        chips = list(offsets)
+        other = next((chip for chip in chips if offsets[chip] != offsets[chips[0]]), None)
+        if other is not None:
             return (
                 f"its chips {chips} contribute different cores, {offsets[chips[0]]} of chip {chips[0]} and "
                 f"{offsets[other]} of chip {other}"
@@ -139,6 +138,10 @@ class Topology:
         if not self.is_rectangle(chips):
             return f"its chips {chips} are no ring or rectangle of rings on the {self._torus} torus"
         return None
+
+    @cached_property
+    def _positions(self) -> list[tuple[int, ...]]:
+        return list(itertools.product(*map(range, self.shape)))
 
     @property
     def _torus(self) -> str:
