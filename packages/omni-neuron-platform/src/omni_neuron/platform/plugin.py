@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 
+from omni_neuron.platform.engine_log import silence_other_devices
 from omni_neuron.platform.envs import humming_no_build
 from omni_neuron.platform.stage_config.pipeline_configs import schedule_pipeline_configs
 from omni_neuron.platform.visible_devices import list_visible_devices
@@ -36,6 +37,8 @@ def neuron_omni_platform_plugin() -> str | None:
 def vllm_platform_plugin() -> str | None:
     """Dotted path of the platform for vLLM, or None where vllm-neuron brings its own."""
     mode = detect_mode()
+    if mode.is_active:
+        silence_other_devices()
     if mode.is_active and not humming_no_build.is_set():
         humming_no_build.set("1")  # two more interpreters with torch for every process of the engine
     if not mode.is_active or (mode.is_hardware and inspect_wheel("vllm-neuron").is_real):
