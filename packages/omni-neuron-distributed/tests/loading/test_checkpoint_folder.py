@@ -7,7 +7,9 @@ import torch
 from safetensors.torch import save_file
 
 from omni_neuron.distributed.errors import CheckpointError
-from omni_neuron.distributed.loading.checkpoint_folder import FILE_NAMES, open_checkpoint
+from omni_neuron.distributed.loading.checkpoint_folder import FILE_NAMES, read_checkpoint
+from omni_neuron.distributed.loading.descriptors import Descriptors
+from omni_neuron.distributed.loading.stored_tensor import read_into
 
 DIFFUSERS, TRANSFORMERS = FILE_NAMES
 
@@ -24,8 +26,12 @@ def write_shards(folder, name, shards, weight_map=None):
 
 
 def read(folder):
-    with open_checkpoint(folder) as checkpoint:
-        return {key: checkpoint.tensor(key)[...].clone() for key in checkpoint.keys}
+    found = {}
+    for key, tensor in read_checkpoint(folder).tensors.items():
+        found[key] = torch.empty(tensor.shape, dtype=tensor.dtype)
+        with Descriptors() as files:
+            read_into(files[tensor.file], tensor, tensor.offset, found[key])
+    return found
 
 
 def refusal(folder):

@@ -11,7 +11,13 @@ from omni_neuron.distributed.errors import CheckpointError, ShardingError
 from omni_neuron.distributed.groups import ParallelContext
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.loading.sharded_loader import load_sharded
-from omni_neuron.distributed.loading.weight_loaders import replicated, set_weight_loader, sharded
+from omni_neuron.distributed.loading.weight_loaders import (
+    WeightLoader,
+    replicated,
+    set_weight_loader,
+    sharded,
+    transposed,
+)
 from omni_neuron.distributed.process_groups import new_parallel_context
 from omni_neuron.distributed.tensor_parallel import (
     ColumnParallelLinear,
@@ -254,9 +260,9 @@ def test_a_key_map_that_does_not_fit_the_model_is_refused(tmp_path):
 
 
 def test_a_loader_that_does_not_fit_its_parameter_is_refused(tmp_path):
-    class Transposing:
-        def __call__(self, slices):
-            return replicated()(slices).T
+    class Transposing(WeightLoader):
+        def placement(self, shapes):
+            return transposed(replicated()).placement(shapes)
 
         def expected_shapes(self, param_shape):
             return [tuple(param_shape)]

@@ -3,68 +3,51 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
-
-from safetensors import SafetensorError, safe_open
+from typing import cast
 
 from omni_neuron.distributed.errors import CheckpointError
-from omni_neuron.distributed.loading.weight_loaders import TensorSlice
+from omni_neuron.distributed.loading.stored_tensor import StoredTensor, read_header
 
 FILE_NAMES = ("diffusion_pytorch_model.safetensors", "model.safetensors")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Open files; tensors are read only where they are sliced."""
+    """What a folder's files hold; nothing is read yet and no file is open."""
 
     folder: Path
-    _handles: dict[str, Any]
-
-    @property
-    def keys(self) -> set[str]:
-        """Every tensor in the folder's files."""
-        return set(self._handles)
-
-    def tensor(self, key: str) -> TensorSlice:
-        """The tensor under ``key``, unread; KeyError when there is none."""
-        return cast(TensorSlice, self._handles[key].get_slice(key))
+    tensors: Mapping[str, StoredTensor]
 
 
-@contextmanager
-def open_checkpoint(folder: Path) -> Iterator[Checkpoint]:
-    """Open the checkpoint of a component folder, through its index file where it has one.
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """Read the headers of a component folder's files, through its index file where it has one.
 
     Raises:
         CheckpointError: no checkpoint, an unreadable or truncated file, an absent shard, or an index that
             disagrees with its shards.
     """
     files, weight_map = _files(folder)
-    with ExitStack() as stack:
-        owners: dict[str, str] = {}
-        handles: dict[str, Any] = {}
-        stray: list[str] = []
-        for file in files:
-            handle = stack.enter_context(_open(file))
-            for key in handle.keys():  # noqa: SIM118 (the handle is no mapping)
-                if weight_map is not None and weight_map.get(key) != file.name:
-                    stray.append(f"{key} in {file.name}")
-                    continue
-                owners[key] = file.name
-                handles[key] = handle
-        absent = [f"{key} in {name}" for key, name in (weight_map or {}).items() if key not in owners]
-        if stray or absent:
-            raise CheckpointError(
-                f"The index of checkpoint {folder} must match its files, but "
-                f"{_list('it names absent tensors', absent)}{'; ' if stray and absent else ''}"
-                f"{_list('it does not name', stray)}: fetch the checkpoint again.",
-                missing=absent,
-                extra=stray,
-            )
-        yield Checkpoint(folder, handles)
+    tensors: dict[str, StoredTensor] = {}
+    stray: list[str] = []
+    for file in files:
+        for key, tensor in read_header(file).items():
+            if weight_map is not None and weight_map.get(key) != file.name:
+                stray.append(f"{key} in {file.name}")
+                continue
+            tensors[key] = tensor
+    absent = [f"{key} in {name}" for key, name in (weight_map or {}).items() if key not in tensors]
+    if stray or absent:
+        raise CheckpointError(
+            f"The index of checkpoint {folder} must match its files, but "
+            f"{_list('it names absent tensors', absent)}{'; ' if stray and absent else ''}"
+            f"{_list('it does not name', stray)}: fetch the checkpoint again.",
+            missing=absent,
+            extra=stray,
+        )
+    return Checkpoint(folder, tensors)
 
 
 def _list(title: str, items: list[str]) -> str:
@@ -112,13 +95,3 @@ def _read_index(index: Path) -> dict[str, str]:
             "fetch the checkpoint again."
         )
     return cast(dict[str, str], weight_map)
-
-
-def _open(file: Path) -> Any:
-    try:
-        return safe_open(str(file), framework="pt")
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(
-            f"Checkpoint file {file} is truncated or not readable as safetensors ({error}): "
-            "fetch the checkpoint again."
-        ) from error

@@ -7,18 +7,22 @@ that does not fit is reported whole and leaves the model as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from torch import nn
 
-from omni_neuron.distributed.errors import CheckpointError, ShardingError
-from omni_neuron.distributed.loading.checkpoint_folder import Checkpoint, open_checkpoint
-from omni_neuron.distributed.loading.weight_loaders import WeightLoader, get_weight_loader
-from omni_neuron.runtime.errors import InputError
+from omni_neuron.distributed.errors import ShardingError
+from omni_neuron.distributed.loading.checkpoint_folder import read_checkpoint
+from omni_neuron.distributed.loading.matching import match_keys, wanted_keys
+from omni_neuron.distributed.loading.page_cache import Prefetch
+from omni_neuron.distributed.loading.pipeline import Progress, run_pipeline
+from omni_neuron.distributed.loading.placement import Placement
+from omni_neuron.distributed.loading.read_plan import ParameterPlan, plan_reads
+from omni_neuron.distributed.loading.target import Target
+from omni_neuron.distributed.loading.weight_loaders import get_weight_loader
 
-_FLOATING = {"F64", "F32", "F16", "BF16"}
+STALL_S = 600.0
 
 
 def load_sharded(
@@ -30,6 +34,9 @@ def load_sharded(
     ignore: Sequence[str] = (),
     dtype_from_param: bool = True,
     device: torch.device | str = "cpu",
+    prefetch: Prefetch | None = None,
+    progress: Progress | None = None,
+    stall_s: float = STALL_S,
 ) -> set[str]:
     """Fill every parameter of ``model`` from one component folder; buffers stay as they are.
 
@@ -43,30 +50,32 @@ def load_sharded(
         ignore: prefixes of checkpoint keys that may stay unused.
         dtype_from_param: cast to each parameter's dtype; else parameters take the checkpoint's dtype.
         device: where meta parameters are materialised.
+        prefetch: this rank's part of filling the page cache; None shares the files among all ranks of the
+            default process group.
+        progress: called in this thread with the bytes of this rank that arrived and their total.
+        stall_s: seconds without any movement after which loading is given up.
 
     Returns:
         The names of the loaded parameters: all of ``model.named_parameters()``.
 
     Raises:
         CheckpointError: a file is unreadable, or tensors are missing, extra or mis-shaped; all are listed.
-        InputError: ``key_map`` does not fit the model.
+            When a file fails while it is read, parameters that were on the meta device still are.
+        InputError: ``key_map`` or ``aliases`` do not fit the model.
+        ShardingError: a loader does not fit its parameter.
+        TimeoutError: nothing moved for ``stall_s`` seconds.
     """
     parameters = dict(model.named_parameters())
-    wanted = _wanted(parameters, key_map or {})
-    with open_checkpoint(Path(folder)) as checkpoint:
-        keys = _match(type(model).__name__, checkpoint, parameters, wanted, aliases or {}, ignore)
-        materialised: dict[nn.Parameter, nn.Parameter] = {}
-        for name, parameter in parameters.items():
-            value = get_weight_loader(parameter)([checkpoint.tensor(key) for key in keys[name]])
-            if value.shape != parameter.shape:
-                raise ShardingError(
-                    f"The loader of {name} gave {list(value.shape)}, which must be the parameter's "
-                    f"{list(parameter.shape)}: attach the loader that fits the parameter."
-                )
-            filled = _fill(parameter, value, dtype_from_param, torch.device(device))
-            if filled is not parameter:
-                materialised[parameter] = filled
-    _replace(model, materialised)
+    plans = _plan(model, parameters, folder, key_map, aliases, ignore)
+    targets = {}
+    for plan in plans:
+        parameter = parameters[plan.name]
+        dtype = parameter.dtype if dtype_from_param else plan.dtype
+        targets[plan.name] = Target(parameter, plan, dtype, torch.device(device))
+    prefetch = prefetch or Prefetch.of_this_process()
+    run_pipeline(f"Loading of {folder}", plans, targets, prefetch, progress, stall_s)
+    results = {target.parameter: target.result() for target in targets.values()}
+    _replace(model, {old: new for old, new in results.items() if old is not new})
     return set(parameters)
 
 
@@ -82,133 +91,40 @@ def check_sharded(
 
     Raises:
         CheckpointError: a file is unreadable, or tensors are missing, extra or mis-shaped; all are listed.
-        InputError: ``key_map`` does not fit the model.
+        InputError: ``key_map`` or ``aliases`` do not fit the model.
+        ShardingError: a loader does not fit its parameter.
     """
-    parameters = dict(model.named_parameters())
-    wanted = _wanted(parameters, key_map or {})
-    with open_checkpoint(Path(folder)) as checkpoint:
-        _match(type(model).__name__, checkpoint, parameters, wanted, aliases or {}, ignore)
+    _plan(model, dict(model.named_parameters()), folder, key_map, aliases, ignore)
 
 
-def _wanted(
-    parameters: Mapping[str, nn.Parameter], key_map: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[str, ...]]:
-    """Checkpoint keys of every parameter."""
-    unknown = sorted(set(key_map) - set(parameters))
-    if unknown:
-        raise InputError(f"key_map names {', '.join(unknown)}, which must be parameters of the model.")
-    wanted = {name: tuple(key_map.get(name, (name,))) for name in parameters}
-    owner: dict[str, str] = {}
-    for name, keys in wanted.items():
-        for key in keys:
-            if key in owner:
-                raise InputError(
-                    f"key_map uses the checkpoint key {key} for {owner[key]} and for {name}: "
-                    "each key must fill one parameter once."
-                )
-            owner[key] = name
-    return wanted
-
-
-@dataclass
-class _Findings:
-    missing: list[str] = field(default_factory=list)
-    extra: list[str] = field(default_factory=list)
-    misfit: list[str] = field(default_factory=list)
-
-    def raise_if_any(self, model: str, folder: Path) -> None:
-        parts = [
-            f"{len(items)} {title} ({', '.join(sorted(items))})"
-            for title, items in (
-                ("missing", self.missing),
-                ("extra", self.extra),
-                ("mis-shaped", self.misfit),
-            )
-            if items
-        ]
-        if parts:
-            raise CheckpointError(
-                f"The tensors of checkpoint {folder} must be those of {model}, but there are "
-                f"{' and '.join(parts)}: use a checkpoint that belongs to this configuration.",
-                missing=sorted(self.missing),
-                extra=sorted(self.extra),
-                misfit=sorted(self.misfit),
-            )
-
-
-def _match(
-    model: str,
-    checkpoint: Checkpoint,
+def _plan(
+    model: nn.Module,
     parameters: Mapping[str, nn.Parameter],
-    wanted: Mapping[str, tuple[str, ...]],
-    aliases: Mapping[str, Sequence[str]],
+    folder: str | Path,
+    key_map: Mapping[str, Sequence[str]] | None,
+    aliases: Mapping[str, Sequence[str]] | None,
     ignore: Sequence[str],
-) -> dict[str, list[str]]:
-    """The existing key for every wanted one, after shapes and completeness are checked."""
-    findings = _Findings()
-    available = checkpoint.keys
-    used: set[str] = set()
-    matched: dict[str, list[str]] = {name: [] for name in wanted}
-    for name, keys in wanted.items():
-        expected = _expected(name, parameters[name], get_weight_loader(parameters[name]), keys)
-        for key, shape in zip(keys, expected, strict=True):
-            candidates = (key, *aliases.get(key, ()))
-            present = [candidate for candidate in candidates if candidate in available]
-            used.update(present)
-            if not present:
-                findings.missing.append(" or ".join(candidates))
-                continue
-            matched[name].append(present[0])
-            for candidate in present:
-                problem = _misfit(checkpoint, candidate, shape, parameters[name])
-                if problem:
-                    findings.misfit.append(problem)
-    findings.extra = [key for key in available - used if not key.startswith(tuple(ignore))]
-    findings.raise_if_any(model, checkpoint.folder)
-    return matched
+) -> list[ParameterPlan]:
+    """What to read for every parameter, after all checks."""
+    wanted = wanted_keys(parameters, key_map or {})
+    checkpoint = read_checkpoint(Path(folder))
+    matched = match_keys(type(model).__name__, checkpoint, parameters, wanted, aliases or {}, ignore)
+    placements = {
+        name: _placement(name, parameters[name], [tensor.shape for tensor in tensors])
+        for name, tensors in matched.items()
+    }
+    return plan_reads(matched, placements)
 
 
-def _expected(
-    name: str, parameter: nn.Parameter, loader: WeightLoader, keys: Sequence[str]
-) -> list[tuple[int, ...]]:
-    expected = loader.expected_shapes(parameter.shape)
-    if len(expected) != len(keys):
-        raise InputError(
-            f"key_map gives {name} {len(keys)} checkpoint keys ({', '.join(keys)}), "
-            f"but its loader must have {len(expected)}."
+def _placement(name: str, parameter: nn.Parameter, shapes: Sequence[tuple[int, ...]]) -> Placement:
+    placement = get_weight_loader(parameter).placement(shapes)
+    if placement.shape != tuple(parameter.shape):
+        raise ShardingError(
+            f"The loader of {name} gave {list(placement.shape)}, which must be the parameter's "
+            f"{list(parameter.shape)}: attach the loader that fits the parameter."
         )
-    return expected
-
-
-def _misfit(checkpoint: Checkpoint, key: str, shape: tuple[int, ...], parameter: nn.Parameter) -> str | None:
-    tensor = checkpoint.tensor(key)
-    found = list(tensor.get_shape())
-    if found != list(shape):
-        return f"{key} is {found} instead of {list(shape)}"
-    if parameter.is_floating_point() != (tensor.get_dtype() in _FLOATING):
-        return f"{key} holds {tensor.get_dtype()} for a parameter of {parameter.dtype}"
-    return None
-
-
-def _fill(
-    parameter: nn.Parameter, value: torch.Tensor, dtype_from_param: bool, device: torch.device
-) -> nn.Parameter:
-    """The parameter with its value: itself, or a new one in place of a meta parameter."""
-    # Slices are views of the mapped file: they are copied, or the file would back the model.
-    dtype = parameter.dtype if dtype_from_param else value.dtype
-    target = device if parameter.is_meta else parameter.device
-    if target.type != "cpu":
-        value = value.to(dtype).contiguous()  # devices do not cast while they copy
-    if not parameter.is_meta and parameter.dtype == dtype:
-        parameter.data.copy_(value)
-        return parameter
-    data = torch.empty(value.shape, dtype=dtype, device=target).copy_(value)
-    if not parameter.is_meta:
-        parameter.data = data
-        return parameter
-    filled = nn.Parameter(data, requires_grad=parameter.requires_grad)
-    filled.__dict__.update(parameter.__dict__)
-    return filled
+    placement.require_complete(name)
+    return placement
 
 
 def _replace(model: nn.Module, materialised: Mapping[nn.Parameter, nn.Parameter]) -> None:

@@ -1,44 +1,50 @@
 """How a parameter of one rank is cut from whole checkpoint tensors.
 
-A loader hangs on its parameter. It says which whole shapes it expects, and reads only this rank's
-slices, so that a rank never materialises a tensor of which it owns a part.
+A loader hangs on its parameter. It says which whole shapes it expects and which boxes of them this rank
+keeps, so that a rank never materialises a tensor of which it owns a part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from dataclasses import dataclass, replace
+from typing import cast
 
-import torch
 from torch import nn
 
-from omni_neuron.distributed.errors import shard_size
+from omni_neuron.distributed.errors import ShardingError
 from omni_neuron.distributed.groups import ParallelGroup
+from omni_neuron.distributed.loading.cut import (
+    Cut,
+    EqualCut,
+    Run,
+    TensorSlice,
+    WeightLoader,
+    equal_run,
+    resized,
+)
+from omni_neuron.distributed.loading.head_loaders import fused_head_sharded, head_sharded
+from omni_neuron.distributed.loading.placement import Piece, Placement, Shape, along, whole_box
+
+__all__ = [
+    "TensorSlice",
+    "WeightLoader",
+    "fused_head_sharded",
+    "fused_sharded",
+    "get_weight_loader",
+    "head_sharded",
+    "packed_sharded",
+    "padded",
+    "padded_sharded",
+    "replicated",
+    "scaled_bias",
+    "set_weight_loader",
+    "sharded",
+    "transposed",
+    "vocab_sharded",
+]
 
 _ATTRIBUTE = "weight_loader"
-
-
-class TensorSlice(Protocol):
-    """A tensor in a file, read by indexing; what ``safetensors``' ``get_slice`` returns."""
-
-    def get_shape(self) -> list[int]: ...
-
-    def get_dtype(self) -> str: ...
-
-    def __getitem__(self, index: Any) -> torch.Tensor: ...
-
-
-class WeightLoader(Protocol):
-    """Builds one parameter from its checkpoint tensors."""
-
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        """This rank's value, in the checkpoint's dtype unless the loader computes."""
-        ...
-
-    def expected_shapes(self, param_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        """Whole shapes of the checkpoint tensors behind a parameter of ``param_shape``, in order."""
-        ...
 
 
 def set_weight_loader(param: nn.Parameter, loader: WeightLoader) -> None:
@@ -56,19 +62,14 @@ def replicated() -> WeightLoader:
     return _Replicated()
 
 
+def scaled_bias(group: ParallelGroup) -> WeightLoader:
+    """Every rank holds ``bias / group.size``, so that a sum over the ranks adds the bias once."""
+    return _Replicated(divisor=group.size)
+
+
 def sharded(dim: int, group: ParallelGroup) -> WeightLoader:
     """Each rank holds an equal part along ``dim``, in list order."""
-    return _Sharded(dim, group)
-
-
-def head_sharded(dim: int, group: ParallelGroup, num_heads: int | None = None) -> WeightLoader:
-    """Each rank holds whole attention heads along ``dim``: ``num_heads * head_dim`` (or one) entries.
-
-    ``num_heads``, where given, must be divisible by the group's size.
-    """
-    if num_heads is not None:
-        shard_size("num_heads", num_heads, group.size, degree=group.name)
-    return _Sharded(dim, group)
+    return EqualCut(dim, group, parts=1)
 
 
 def fused_sharded(dim: int, group: ParallelGroup, sizes: Sequence[int] | None = None) -> WeightLoader:
@@ -77,96 +78,98 @@ def fused_sharded(dim: int, group: ParallelGroup, sizes: Sequence[int] | None = 
     ``sizes`` are the whole sizes along ``dim``, one per checkpoint tensor; None means three equal ones:
     query, key, value.
     """
-    return _FusedSharded(dim, group, None if sizes is None else tuple(sizes))
+    if sizes is None:
+        return EqualCut(dim, group, parts=3)
+    runs = [equal_run(size, group, source) for source, size in enumerate(sizes)]
+    return Cut(dim, tuple(sizes), tuple(runs))
 
 
-def scaled_bias(group: ParallelGroup) -> WeightLoader:
-    """Every rank holds ``bias / group.size``, so that a sum over the ranks adds the bias once."""
-    return _ScaledBias(group)
+def packed_sharded(dim: int, group: ParallelGroup, sizes: Sequence[int]) -> WeightLoader:
+    """One checkpoint tensor of parts that follow each other along ``dim``; each rank holds its shard of each.
+
+    ``sizes`` are the parts' whole sizes: query, key and value that a checkpoint keeps in one tensor.
+    """
+    starts = [sum(sizes[:part]) for part in range(len(sizes))]
+    runs = [equal_run(size, group, 0, start) for size, start in zip(sizes, starts, strict=True)]
+    return Cut(dim, (sum(sizes),), tuple(runs))
+
+
+def padded_sharded(dim: int, group: ParallelGroup, size: int) -> WeightLoader:
+    """Each rank holds ``ceil(size / group.size)`` entries along ``dim``, zeros after the last of ``size``."""
+    share = -(-size // group.size)
+    start = min(group.rank_in_group * share, size)
+    mine = min(share, size - start)
+    return Cut(dim, (size,), (Run(0, start, mine), Run(None, 0, share - mine)))
 
 
 def vocab_sharded(group: ParallelGroup, num_embeddings: int) -> WeightLoader:
     """Each rank holds an equal part of the rows, the last ones padded with zero rows."""
-    return _VocabSharded(group, num_embeddings)
+    return padded_sharded(0, group, num_embeddings)
+
+
+def transposed(loader: WeightLoader) -> WeightLoader:
+    """The parameter is the transpose of what ``loader`` gives: stored ``[in, out]`` for a plain product."""
+    return _Transposed(loader)
+
+
+def padded(loader: WeightLoader, dim: int, size: int, padded_size: int) -> WeightLoader:
+    """What ``loader`` gives, ``size`` entries along the parameter's ``dim``, and zeros up to ``padded_size``.
+
+    Raises:
+        ShardingError: ``padded_size`` is below ``size``.
+    """
+    if padded_size < size:
+        raise ShardingError(f"padded_size={padded_size} must be at least size={size}.")
+    return _Padded(loader, dim, size, padded_size)
 
 
 @dataclass(frozen=True)
-class _Replicated:
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        (whole,) = slices
-        return whole[...]
+class _Replicated(WeightLoader):
+    divisor: int | None = None
 
-    def expected_shapes(self, param_shape: Sequence[int]) -> list[tuple[int, ...]]:
+    def expected_shapes(self, param_shape: Sequence[int]) -> list[Shape]:
         return [tuple(param_shape)]
 
+    def placement(self, shapes: Sequence[Shape]) -> Placement:
+        (shape,) = shapes
+        box = whole_box(shape)
+        return Placement(shape, (Piece(0, box, box),), divisor=self.divisor)
+
 
 @dataclass(frozen=True)
-class _Sharded:
+class _Transposed(WeightLoader):
+    loader: WeightLoader
+
+    def expected_shapes(self, param_shape: Sequence[int]) -> list[Shape]:
+        return self.loader.expected_shapes(param_shape[::-1])
+
+    def placement(self, shapes: Sequence[Shape]) -> Placement:
+        inner = self.loader.placement(shapes)
+        if len(inner.shape) > 2:
+            raise ShardingError(
+                f"A transposed parameter of shape {inner.shape[::-1]} must have two dimensions."
+            )
+        return replace(inner, shape=inner.shape[::-1], transposed=not inner.transposed)
+
+
+@dataclass(frozen=True)
+class _Padded(WeightLoader):
+    loader: WeightLoader
     dim: int
-    group: ParallelGroup
+    size: int
+    padded_size: int
 
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        (whole,) = slices
-        return _read_shard(whole, self.dim, self.group)
+    def expected_shapes(self, param_shape: Sequence[int]) -> list[Shape]:
+        return self.loader.expected_shapes(resized(param_shape, self.dim, self.size))
 
-    def expected_shapes(self, param_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        return [_resized(param_shape, self.dim, param_shape[self.dim] * self.group.size)]
-
-
-@dataclass(frozen=True)
-class _FusedSharded:
-    dim: int
-    group: ParallelGroup
-    sizes: tuple[int, ...] | None
-
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        return torch.cat([_read_shard(whole, self.dim, self.group) for whole in slices], dim=self.dim)
-
-    def expected_shapes(self, param_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        total = param_shape[self.dim] * self.group.size
-        sizes = self.sizes or (shard_size("fused size", total, 3, degree="parts"),) * 3
-        return [_resized(param_shape, self.dim, size) for size in sizes]
-
-
-@dataclass(frozen=True)
-class _ScaledBias:
-    group: ParallelGroup
-
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        (whole,) = slices
-        return whole[...].to(torch.float32) / self.group.size
-
-    def expected_shapes(self, param_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        return [tuple(param_shape)]
-
-
-@dataclass(frozen=True)
-class _VocabSharded:
-    group: ParallelGroup
-    num_embeddings: int
-
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        (whole,) = slices
-        rows = -(-self.num_embeddings // self.group.size)
-        start = min(self.group.rank_in_group * rows, self.num_embeddings)
-        stop = min(start + rows, self.num_embeddings)
-        mine = whole[start:stop]
-        if stop - start == rows:
-            return mine
-        return torch.cat([mine, mine.new_zeros(rows - (stop - start), *mine.shape[1:])])
-
-    def expected_shapes(self, param_shape: Sequence[int]) -> list[tuple[int, ...]]:
-        return [_resized(param_shape, 0, self.num_embeddings)]
-
-
-def _resized(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
-    dim = dim % len(shape)
-    return (*shape[:dim], size, *shape[dim + 1 :])
-
-
-def _read_shard(whole: TensorSlice, dim: int, group: ParallelGroup) -> torch.Tensor:
-    shape = whole.get_shape()
-    dim = dim % len(shape)
-    size = shard_size(f"checkpoint dimension {dim}", shape[dim], group.size, degree=group.name)
-    start = group.rank_in_group * size
-    return whole[(slice(None),) * dim + (slice(start, start + size),)]
+    def placement(self, shapes: Sequence[Shape]) -> Placement:
+        inner = self.loader.placement(shapes)
+        dim = self.dim % len(inner.shape)
+        if inner.shape[dim] != self.size:
+            raise ShardingError(
+                f"dimension {dim}={inner.shape[dim]} must be size={self.size} before padding."
+            )
+        zeros = along(whole_box(inner.shape), dim, self.size, self.padded_size - self.size)
+        zeros = zeros[::-1] if inner.transposed else zeros
+        shape = resized(inner.shape, dim, self.padded_size)
+        return replace(inner, shape=shape, padding=(*inner.padding, zeros))
