@@ -1,9 +1,11 @@
 """Every published group list of the two trn2 layouts, as literals."""
 
+from unittest import mock
+
 import pytest
 
 from omni_neuron.distributed.layout import ParallelLayout
-from omni_neuron.distributed.placement import published_layout
+from omni_neuron.distributed.placement import published, published_layout
 from omni_neuron.distributed.placement.published import physical_mesh
 from omni_neuron.distributed.topology import instance
 from omni_neuron.runtime import envs
@@ -121,12 +123,51 @@ def test_the_physical_mesh_meets_its_closed_form():
             assert row == 2 * (rank // 16) + (q + 1) // 2 % 2
 
 
-@pytest.mark.parametrize("degrees", PUBLISHED)
-def test_published_groups(degrees):
+def check_published_groups(degrees):
     layout = published_layout(*degrees, TRN2)
     assert (layout.tp, layout.cp, layout.cfg) == degrees
     for name, groups in PUBLISHED[degrees].items():
         assert sorted(layout.groups(name)) == sorted(groups)
+
+
+@pytest.mark.parametrize("degrees", PUBLISHED)
+def test_published_groups(degrees):
+    check_published_groups(degrees)
+
+
+def exchanged(first, second):
+    """The mesh with two of its cores exchanged."""
+    mesh = published.physical_mesh()
+    swap = {first: second, second: first}
+    return lambda: tuple(tuple(swap.get(core, core) for core in row) for row in mesh)
+
+
+PLANTED = {
+    "two cores of one chip exchanged": exchanged(12, 13),
+    "the chips of one pair exchanged on one core": exchanged(0, 12),
+    "two rows cross": exchanged(31, 27),
+    "plain rows": lambda: tuple(tuple(range(first, first + 8)) for first in range(0, 64, 8)),
+    "columns sorted": lambda: tuple(zip(*map(sorted, MESH_COLUMNS), strict=True)),
+}
+
+
+@pytest.mark.parametrize("degrees", PUBLISHED)
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_in_a_group_list_is_caught(bug, degrees):
+    with mock.patch.object(published, "physical_mesh", PLANTED[bug]), pytest.raises(AssertionError):
+        check_published_groups(degrees)
+
+
+@pytest.mark.parametrize("name", ["tp", "cp", "cfg"])
+def test_a_planted_stride_is_caught(name):
+    right = ParallelLayout._degree_and_stride
+
+    def wrong(layout, asked):
+        degree, stride = right(layout, asked)
+        return degree, (4 if asked == "tp" else stride // 2) if asked == name else stride
+
+    with mock.patch.object(ParallelLayout, "_degree_and_stride", wrong), pytest.raises(AssertionError):
+        check_published_groups((4, 8, 2))
 
 
 def test_tensor_parallel_8_with_context_parallel_8_is_both_layouts():

@@ -93,7 +93,7 @@ def _partitions(layout: ParallelLayout, groups: ProcessGroups) -> dict[str, Part
 
 
 def _found_partitions(layout: ParallelLayout) -> dict[str, Partition]:
-    """As :func:`_partitions`, from all live groups of fitting ranks: two dimensions cross in one rank only."""
+    """Those of all live groups of fitting ranks: no two dimensions share more than one rank."""
     partitions: dict[str, Partition] = {}
     for name in DIMENSIONS:
         expected = layout.group_of(name, _rank())
