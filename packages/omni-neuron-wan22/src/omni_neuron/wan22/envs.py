@@ -17,3 +17,10 @@ hub_offline = EnvVar[str | None](
     TEXT,
     "1 keeps the engine from asking a model hub; `generate` sets it, as it loads folders.",
 )
+attention_backend = EnvVar[str | None](
+    "DIFFUSION_ATTENTION_BACKEND",
+    None,
+    TEXT,
+    "For vLLM-Omni: the attention backend of every role where the stage's configuration names none, "
+    "TORCH_SDPA or FLASH_ATTN; the platform refuses others.",
+)
