@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from omni_neuron.distributed import collectives
 from omni_neuron.distributed.collectives import (
@@ -110,6 +111,32 @@ def test_sixty_four_ranks_of_the_trn2_mesh(list_order):
 def test_any_partition_in_either_order(order, size, list_order):
     partition = [tuple(order[start : start + size]) for start in range(0, 8, size)]
     assert all(simulated(partition, list_order=list_order))
+
+
+class Issued(TorchDispatchMode):
+    """Arguments of the collectives on meta tensors, which stand for a device's."""
+
+    def __init__(self, log):
+        super().__init__()
+        self.log = log
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func.namespace == "_c10d_functional" and "wait" not in func.name():
+            self.log.append(args)
+        return args[0] if func.namespace == "_c10d_functional" else func(*args, **(kwargs or {}))
+
+
+def test_on_a_device_neighbours_and_sources_are_list_positions():
+    groups = simulate_groups(4, lambda: new_parallel_group("cp", [(2, 0, 3, 1)]))
+    for device, neighbours, source in (("meta", (2, 0), 2), ("cpu", (3, 2), 3)):
+        log = []
+        with Issued(log):
+            x = torch.ones(1, device=device)
+            permute(x, groups[0], 1)  # rank 0 is at position 1: it sends to rank 3, from rank 2
+            broadcast(x, groups[0], 2)
+        (_, receives, sends, _), (_, position, _) = log
+        assert (sends.index(1), receives.index(1)) == neighbours
+        assert position == source
 
 
 def test_one_rank_is_the_identity():
