@@ -3,11 +3,11 @@
     python packages/omni-neuron-wan22/benchmarks/engine_request.py [--dtype float32] [--steps 4] ...
 
 Both engines run on our platform in CPU mode, one rank, with one worker process, on one random checkpoint
-whose forward takes about one second on one core; one of them works while the other one waits. Printed for
-every dtype: start-up, the seconds of a request and of its stages, the ratio ours / stock pair by pair, and
-how far the final latents of one seed are apart. `cpu` is the processor time of the worker inside the
-pipeline, which other work on the machine disturbs less than the time on the wall; `others` is how many cores
-were busy with something else.
+whose forward takes about one second on one core; one of them works while the other one waits. All of it is
+done twice, with either side starting first. Printed for every dtype: start-up in both orders, the seconds
+of a request and of its stages, the ratio ours / stock pair by pair, and how far the final latents of one
+seed are apart. `cpu` is the processor time of the worker inside the pipeline, which other work on the
+machine disturbs less than the time on the wall; `others` is how many cores were busy with something else.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,7 @@ def main() -> None:
     parser.add_argument(
         "--dtype", nargs="+", choices=["float32", "bfloat16"], default=["float32", "bfloat16"]
     )
-    parser.add_argument("--rounds", type=int, default=5, help="timed requests of each side")
+    parser.add_argument("--rounds", type=int, default=3, help="timed requests of each side and order")
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1, help="of each worker")
     parser.add_argument("--height", type=int, default=448)
@@ -90,32 +92,43 @@ def compare(
 ) -> None:
     """Run both sides and print what they took."""
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in PIPELINES}
+    warm: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder, open(log or os.devnull, "a") as stream:
-        sides: dict[str, EngineSide] = {}
-        try:
-            for (
-                name,
-                pipeline_class,
-            ) in PIPELINES.items():  # one after the other, so that neither start is slowed
-                sides[name] = EngineSide(
-                    {"model": str(model), "dtype": dtype, "pipeline_class": pipeline_class}, threads, stream
-                )
-            latents = {name: f"{folder}/{name}.safetensors" for name in sides}
-            warm = {name: side.serve(request, latents[name]) for name, side in sides.items()}
-            for turn in range(rounds):
-                for name in list(sides)[:: -1 if turn % 2 else 1]:
-                    results[name].append(sides[name].serve(request))
-        finally:
-            for side in sides.values():
-                side.close()
+        latents = {name: f"{folder}/{name}.safetensors" for name in PIPELINES}
+        # The second to start finds warm what both read, so each side is once the first.
+        for order in (list(PIPELINES), list(PIPELINES)[::-1]):
+            with started(order, model, dtype, threads, stream) as sides:
+                for name, side in sides.items():
+                    print(
+                        f"  start-up, {order[0]} first: {name} {side.startup_s:.1f} s, "
+                        f"processor time {side.startup_cpu_s:.1f} s"
+                    )
+                warm += [side.serve(request, latents[name]) for name, side in sides.items()]
+                for turn in range(rounds):
+                    for name in order[:: -1 if turn % 2 else 1]:
+                        results[name].append(sides[name].serve(request))
         ours, stock = (load_file(latents[name])["latents"].double() for name in ("ours", "stock"))
     for name in ("video", "threads"):
-        if len({str(result[name]) for side in (*results.values(), warm.values()) for result in side}) != 1:
+        if len({str(result[name]) for side in (*results.values(), warm) for result in side}) != 1:
             raise RuntimeError(f"the sides did different work: {name} differs in {results}")
-    for name, side in sides.items():
-        print(f"  start-up {name}: {side.startup_s:.1f} s, processor time {side.startup_cpu_s:.1f} s")
     print(f"  relative L2 between the final latents {float((ours - stock).norm() / stock.norm()):.1e}")
     report(results)
+
+
+@contextmanager
+def started(
+    order: list[str], model: Path, dtype: str, threads: int, log: Any
+) -> Iterator[dict[str, EngineSide]]:
+    """Both engines, started one after the other so that neither slows the other's start."""
+    sides: dict[str, EngineSide] = {}
+    try:
+        for name in order:
+            spec = {"model": str(model), "dtype": dtype, "pipeline_class": PIPELINES[name]}
+            sides[name] = EngineSide(spec, threads, log)
+        yield sides
+    finally:
+        for side in sides.values():
+            side.close()
 
 
 def report(results: dict[str, list[dict[str, Any]]]) -> None:

@@ -1,6 +1,7 @@
 """Decode time of our VAE beside diffusers', same weights, alternating in one process.
 
-    python packages/omni-neuron-wan22/benchmarks/vae_decode.py [--dtype float32|bfloat16] [--base-dim 96] [--size 128] [--frames 9]
+    python packages/omni-neuron-wan22/benchmarks/vae_decode.py
+        [--dtype float32|bfloat16] [--base-dim 96] [--size 128] [--frames 9]
 
 Defaults: the published 2.1 VAE (random weights) at 128x128 pixels and nine frames. Prints the minimum, median
 and maximum of each, and the median ratio ours / diffusers.

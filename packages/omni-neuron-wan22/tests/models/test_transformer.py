@@ -19,7 +19,7 @@ CASES = ["t2v", "batch", "condition", "per_token", "image", "first_last"]
 
 def load(folder, dtype=torch.float32):
     model = WanTransformer3DModel(WanConfig.from_json_file(folder / "config.json"), dtype=dtype)
-    load_sharded(model, folder, key_map=model.key_map(), ignore=model.ignored_keys)
+    load_sharded(model, folder, **model.load_options)
     return model
 
 
@@ -79,7 +79,7 @@ def test_the_unused_query_norm_of_old_checkpoints_is_ignored(dit_reference, tmp_
     tensors["blocks.1.attn2.norm_added_q.weight"] = torch.ones(48)
     save_file(tensors, tmp_path / "diffusion_pytorch_model.safetensors")
     model = WanTransformer3DModel(WanConfig.from_json_file(folder / "config.json"))
-    loaded = load_sharded(model, tmp_path, key_map=model.key_map(), ignore=model.ignored_keys)
+    loaded = load_sharded(model, tmp_path, **model.load_options)
     assert loaded == {name for name, _ in model.named_parameters()}
 
 

@@ -23,7 +23,7 @@ KEYS = ("latents", "timestep", "text", "image")
 
 def load(folder, parallel, dtype=torch.float32):
     model = WanTransformer3DModel(WanConfig.from_json_file(folder / "config.json"), parallel, dtype=dtype)
-    load_sharded(model, folder, key_map=model.key_map(), ignore=model.ignored_keys)
+    load_sharded(model, folder, **model.load_options)
     return model
 
 

@@ -40,7 +40,7 @@ def reference(tmp_path_factory):
 
 def load(folder, group=SINGLE, dtype=torch.float32, **options):
     encoder = UMT5Encoder(UMT5Config.from_json_file(folder / "config.json"), group, dtype, **options)
-    load_sharded(encoder, folder, aliases=encoder.aliases)
+    load_sharded(encoder, folder, **encoder.load_options)
     return encoder
 
 
@@ -106,9 +106,9 @@ def test_the_tied_embedding_may_come_under_either_name(reference, tmp_path, pres
     encoder = UMT5Encoder(UMT5Config.from_json_file(reference / "config.json"))
     if present == "neither":
         with pytest.raises(CheckpointError, match=r"encoder\.embed_tokens\.weight"):
-            load_sharded(encoder, tmp_path, aliases=encoder.aliases)
+            load_sharded(encoder, tmp_path, **encoder.load_options)
         return
-    names = load_sharded(encoder, tmp_path, aliases=encoder.aliases)
+    names = load_sharded(encoder, tmp_path, **encoder.load_options)
     assert names == {name for name, _ in encoder.named_parameters()}
     assert torch.equal(encoder.state_dict()["encoder.embed_tokens.weight"], table)
 

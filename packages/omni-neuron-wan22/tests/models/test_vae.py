@@ -39,7 +39,7 @@ def reference(tmp_path_factory):
 
 def load(folder, dtype=torch.float32, form="natural", device=None):
     vae = NeuronAutoencoderKLWan(WanVAEConfig.from_json_file(folder / "config.json"), dtype, device)
-    names = load_sharded(vae, folder, ignore=vae.ignored_keys)
+    names = load_sharded(vae, folder, **vae.load_options)
     assert names == {name for name, _ in vae.named_parameters()}
     if form == "static":
         vae.compile_chunks(lambda chunk: chunk)

@@ -10,7 +10,7 @@ from vllm_omni.diffusion.data import AttentionConfig, OmniDiffusionConfig
 from omni_neuron.wan22.models.attention import sdpa_attention
 from omni_neuron.wan22.models.config import WanConfig
 from omni_neuron.wan22.models.transformer import WanTransformer3DModel
-from omni_neuron.wan22.pipelines.attention import engine_attention
+from omni_neuron.wan22.pipelines.attention import EngineAttention
 
 HEADS, HEAD_DIM = 4, 12
 WITH_IMAGES = {
@@ -50,7 +50,7 @@ def _sites(model: nn.Module) -> dict[str, str]:
 def _transformer(**attention: Any) -> nn.Module:
     with set_current_diffusion_config(_config(**attention)):
         return WanTransformer3DModel(
-            WanConfig.from_dict(WITH_IMAGES), attention=engine_attention, device=torch.device("meta")
+            WanConfig.from_dict(WITH_IMAGES), attention=EngineAttention, device=torch.device("meta")
         )
 
 
@@ -89,7 +89,7 @@ def test_it_computes_what_the_models_own_attention_does(backend: str, masked: bo
     key, value = torch.randn(2, 2, 9, HEADS, HEAD_DIM).unbind(0)
     mask = torch.arange(9).expand(2, -1) < 6 if masked else None
     with set_current_diffusion_config(_config(default=backend)):
-        attend = engine_attention("self", HEADS, HEAD_DIM)
+        attend = EngineAttention("self", HEADS, HEAD_DIM)
     expected = sdpa_attention("self", HEADS, HEAD_DIM)(query, key, value, mask)
     output = attend(query, key, value, mask)
     assert (output - expected).norm() / expected.norm() <= 1e-6
@@ -97,11 +97,11 @@ def test_it_computes_what_the_models_own_attention_does(backend: str, masked: bo
 
 def test_it_leaves_sequence_parallelism_to_the_model() -> None:
     with set_current_diffusion_config(_config()):
-        attend = engine_attention("self", HEADS, HEAD_DIM)
+        attend = EngineAttention("self", HEADS, HEAD_DIM)
     assert attend.attention.skip_sequence_parallel
     assert list(attend.parameters()) == []
 
 
 def test_a_head_that_does_not_fit_the_device_is_refused() -> None:
     with set_current_diffusion_config(_config()), pytest.raises(ValueError, match="head_size 256"):
-        engine_attention("self", HEADS, 256)
+        EngineAttention("self", HEADS, 256)

@@ -47,7 +47,7 @@ def wrapper() -> NeuronTextEncoderWrapper:
         ParallelGroup.single("text_encoder"),
         dtype=torch.float32,
     )
-    load_sharded(encoder, folder / "text_encoder", aliases=encoder.aliases)
+    load_sharded(encoder, folder / "text_encoder", **encoder.load_options)
     tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer", local_files_only=True)
     return NeuronTextEncoderWrapper(tokenizer, encoder)
 

@@ -35,7 +35,7 @@ class ModelLoop:
         self.boundary_ratio: float = json.loads((folder / "model_index.json").read_text())["boundary_ratio"]
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer" / "tokenizer.json"))
         self.text_encoder = UMT5Encoder(UMT5Config.from_json_file(folder / "text_encoder" / "config.json"))
-        load_sharded(self.text_encoder, folder / "text_encoder", aliases=self.text_encoder.aliases)
+        load_sharded(self.text_encoder, folder / "text_encoder", **self.text_encoder.load_options)
         self.transformer = _expert(folder / "transformer")
         self.transformer_2 = _expert(folder / "transformer_2")
 
@@ -108,7 +108,7 @@ class ModelLoop:
 
 def _expert(folder: Path) -> WanTransformer3DModel:
     model = WanTransformer3DModel(WanConfig.from_json_file(folder / "config.json"))
-    load_sharded(model, folder, key_map=model.key_map())
+    load_sharded(model, folder, **model.load_options)
     return model
 
 

@@ -43,10 +43,10 @@ def _check_component(checkpoint: WanCheckpoint, component: str) -> None:
     config = folder / "config.json"
     if component == "text_encoder":
         encoder = UMT5Encoder(UMT5Config.from_json_file(config), device=META)
-        check_sharded(encoder, folder, aliases=encoder.aliases)
+        check_sharded(encoder, folder, **encoder.load_options)
     elif component == "vae":
         vae = NeuronAutoencoderKLWan(WanVAEConfig.from_json_file(config), device=META)
-        check_sharded(vae, folder, ignore=vae.ignored_keys)
+        check_sharded(vae, folder, **vae.load_options)
     else:
         transformer = WanTransformer3DModel(WanConfig.from_json_file(config), device=META)
-        check_sharded(transformer, folder, key_map=transformer.key_map())
+        check_sharded(transformer, folder, **transformer.load_options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -172,6 +173,11 @@ class WanTransformer3DModel(nn.Module):
     def ignored_keys(self) -> tuple[str, ...]:
         """Checkpoint keys without an effect: Wan2.1 files carry a norm that no projection feeds."""
         return tuple(f"blocks.{layer}.attn2.norm_added_q." for layer in range(self.config.num_layers))
+
+    @property
+    def load_options(self) -> dict[str, Any]:
+        """What ``load_sharded`` and ``check_sharded`` need to know of this model."""
+        return {"key_map": self.key_map(), "ignore": self.ignored_keys}
 
     def _check_shapes(
         self, latents: torch.Tensor, timestep: torch.Tensor, text: torch.Tensor, image: torch.Tensor | None

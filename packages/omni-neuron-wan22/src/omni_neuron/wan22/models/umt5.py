@@ -7,6 +7,7 @@ layer owns its relative position bias. Parameter names are those of transformers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -124,6 +125,11 @@ class UMT5Encoder(nn.Module):
     """Checkpoint keys of the tied embedding, of which one is enough."""
 
     relative_position_buckets: Tensor
+
+    @property
+    def load_options(self) -> dict[str, Any]:
+        """What ``load_sharded`` and ``check_sharded`` need to know of this model."""
+        return {"aliases": self.aliases}
 
     def __init__(
         self,

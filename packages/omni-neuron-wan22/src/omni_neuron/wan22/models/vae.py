@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +44,11 @@ class NeuronAutoencoderKLWan(nn.Module):
     def dtype(self) -> torch.dtype:
         """Dtype of the weights."""
         return self.post_quant_conv.weight.dtype
+
+    @property
+    def load_options(self) -> dict[str, Any]:
+        """What ``load_sharded`` and ``check_sharded`` need to know of this model."""
+        return {"ignore": self.ignored_keys}
 
     def compile_chunks(self, compiler: Callable[[DecodeChunk], DecodeChunk]) -> None:
         """Let ``decode`` run chunks through ``compiler(decode_chunk)``.

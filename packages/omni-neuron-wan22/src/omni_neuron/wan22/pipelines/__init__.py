@@ -4,6 +4,7 @@ This module is the package's door (entry point group `omni_neuron.pipelines`), s
 """
 
 from omni_neuron.platform.registry import PipelineEntry
+from omni_neuron.wan22.request import DEFAULT_FRAMES, DEFAULT_HEIGHT, DEFAULT_WIDTH
 
 _MODULE = "omni_neuron.wan22.pipelines.text_to_video"
 
@@ -15,6 +16,8 @@ PIPELINE_REGISTRY = tuple(
         class_name="NeuronWanPipeline",
         pre_process="get_wan22_pre_process_func",
         post_process="get_wan22_post_process_func",
+        default_size={"height": DEFAULT_HEIGHT, "width": DEFAULT_WIDTH, "num_frames": DEFAULT_FRAMES},
+        stock_pipelines=("wan2_2_ti2v",),
     )
     for name in ("WanPipeline", "Wan22Pipeline")
 )

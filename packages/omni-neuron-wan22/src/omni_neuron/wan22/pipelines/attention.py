@@ -14,6 +14,7 @@ _CATEGORIES = {"cross_image": "cross"}
 class EngineAttention(nn.Module):
     """One attention site, on the backend that the engine's configuration chooses for its role.
 
+    The class is the attention factory that the pipelines give to the models.
     Sequence parallelism is the model's own: it hands in gathered keys and values.
     """
 
@@ -41,8 +42,3 @@ class EngineAttention(nn.Module):
         metadata = None if key_mask is None else AttentionMetadata(attn_mask=key_mask)
         output: torch.Tensor = self.attention(query, key, value, metadata)
         return output
-
-
-def engine_attention(role: str, num_heads: int, head_dim: int) -> EngineAttention:
-    """The attention factory that the pipelines give to the models."""
-    return EngineAttention(role, num_heads, head_dim)

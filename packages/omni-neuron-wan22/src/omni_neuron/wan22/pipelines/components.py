@@ -19,7 +19,7 @@ from omni_neuron.wan22.models.umt5 import UMT5Encoder
 from omni_neuron.wan22.models.umt5_config import UMT5Config
 from omni_neuron.wan22.models.vae import NeuronAutoencoderKLWan
 from omni_neuron.wan22.models.vae_config import WanVAEConfig
-from omni_neuron.wan22.pipelines.attention import engine_attention
+from omni_neuron.wan22.pipelines.attention import EngineAttention
 from omni_neuron.wan22.pipelines.text_encoder import NeuronTextEncoderWrapper
 
 META = torch.device("meta")
@@ -48,7 +48,7 @@ def build_components(od_config: Any, parallel: ParallelContext) -> WanComponents
 
     def expert(name: str) -> WanTransformer3DModel:
         config = WanConfig.from_json_file(folder / name / "config.json")
-        return WanTransformer3DModel(config, parallel, engine_attention, dtype=dtype, device=META)
+        return WanTransformer3DModel(config, parallel, EngineAttention, dtype=dtype, device=META)
 
     encoder = UMT5Encoder(
         UMT5Config.from_json_file(folder / "text_encoder" / "config.json"),
@@ -79,10 +79,10 @@ def load_components(pipeline: Any) -> None:
     for name in ("transformer", "transformer_2"):
         transformer = getattr(pipeline, name)
         if transformer is not None:
-            load_sharded(transformer, folder / name, key_map=transformer.key_map())
+            load_sharded(transformer, folder / name, **transformer.load_options)
     encoder = pipeline.text_encoder.encoder
-    load_sharded(encoder, folder / "text_encoder", aliases=encoder.aliases)
-    load_sharded(pipeline.vae, folder / "vae", ignore=pipeline.vae.ignored_keys)
+    load_sharded(encoder, folder / "text_encoder", **encoder.load_options)
+    load_sharded(pipeline.vae, folder / "vae", **pipeline.vae.load_options)
     _require_host_memory(pipeline)
 
 

@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 from omni_neuron.runtime.adapter import get_adapter
+from omni_neuron.runtime.targets import Family, family
 
-SMALL_MEMORY_FAMILY = "trn2"
+SMALL_MEMORY_FAMILY: Family = "trn2"
 
 
 def needs_offload(device: torch.device) -> bool:
     """Whether experts and decoder do not fit the device side by side."""
-    return device.type != "cpu" and get_adapter().platform_target().startswith(SMALL_MEMORY_FAMILY)
+    return device.type != "cpu" and family(get_adapter().platform_target()) == SMALL_MEMORY_FAMILY
 
 
 @contextmanager
