@@ -4,10 +4,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from omni_neuron.distributed.collectives import all_gather
 from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.placement import place
 from omni_neuron.distributed.process_groups import new_parallel_context
+from omni_neuron.distributed.simulation import simulate_groups, simulate_ranks
 from omni_neuron.distributed.testing import simulated_rank
+from omni_neuron.distributed.topology import instance
 
 LAYOUTS = [
     ParallelLayout(2, 2, 2),
@@ -45,3 +49,20 @@ def test_without_a_world_only_one_rank_fits():
     assert new_parallel_context(ParallelLayout()).tp.size == 1
     with pytest.raises(LayoutError, match="the world has 1"):
         new_parallel_context(ParallelLayout(tp=2))
+
+
+def gathered_over_every_dimension(context, ranks):
+    mine = torch.tensor([ranks[context.cp.rank_in_group]])
+    return {name: all_gather(mine, getattr(context, name), 0).tolist() for name in ("cp", "ulysses", "ring")}
+
+
+@pytest.mark.parametrize("list_order", [False, True], ids=["sorted, as gloo", "list order, as a device"])
+def test_64_placed_ranks_meet_in_the_order_of_their_groups(list_order):
+    layout = place(ParallelLayout(4, 8, 2, ulysses=2), instance("trn2.48xlarge"))
+    contexts = simulate_groups(64, lambda: new_parallel_context(layout))
+    results = simulate_ranks(contexts, gathered_over_every_dimension, range(8), list_order=list_order)
+    for rank, result in enumerate(results):
+        here = layout.coordinates(rank)
+        assert result["cp"] == list(range(8))
+        assert result["ulysses"] == [2 * here.ring, 2 * here.ring + 1]
+        assert result["ring"] == [here.ulysses + 2 * step for step in range(4)]

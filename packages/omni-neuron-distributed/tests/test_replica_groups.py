@@ -155,7 +155,7 @@ ORDERS = {
 
 
 def gathered_and_registered(rank, layout):
-    """For each dimension, the ranks in the order in which their values arrive, and the registered partition."""
+    """For each dimension, the ranks in the order of their values, and the registered partition."""
     context = new_parallel_context(layout)
     register_context(layout, context)
     found = {}

@@ -145,7 +145,8 @@ def test_members_of_a_ring_are_neighbours_all_around():
 
 def test_all_placements_of_a_layout_are_distinct_and_route():
     found = list(placements(ParallelLayout(4, 4, 2, ulysses=2), TRN2))
-    assert len(found) == len(set(found)) > 10
+    # Five dimensions of 32 cores, two of them owned by tp: 60 assignments, of which these are no mirror images.
+    assert len(found) == len(set(found)) == 18
     for placement in found:
         layout = ParallelLayout(4, 4, 2, ulysses=2, placement=placement)
         for name in ROUTED_GROUPS:

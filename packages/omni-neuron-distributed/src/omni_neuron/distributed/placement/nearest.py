@@ -17,8 +17,8 @@ Degrees = tuple[int, ...]
 def nearest_layout(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
     """The routable layout whose degrees differ least: the smallest sum of |log2| of their ratios.
 
-    Degrees are kept or replaced by powers of two, guidance by 1 or 2; of equals, the one with most ranks,
-    then with most tensor and guidance parallelism. ``vae`` shrinks to what divides the replica.
+    Degrees are kept or replaced by powers of two, guidance by 1 or 2; of equals, the one with most tensor
+    parallelism, then guidance. ``vae`` shrinks to what divides the replica.
     """
     wanted = tuple(getattr(layout, name) for name in _DEGREES)
     candidates = sorted(_choices(wanted, topology.cores), key=lambda degrees: _distance(wanted, degrees))
@@ -42,9 +42,9 @@ def _choices(wanted: Degrees, room: int, chosen: Degrees = ()) -> Iterator[Degre
             yield from _choices(wanted, room // degree, (*chosen, degree))
 
 
-def _distance(wanted: Degrees, degrees: Degrees) -> tuple[float, int, Degrees]:
+def _distance(wanted: Degrees, degrees: Degrees) -> tuple[float, Degrees]:
     apart = sum(abs(math.log2(here / there)) for here, there in zip(degrees, wanted, strict=True))
-    return round(apart, 9), -math.prod(degrees), tuple(-degree for degree in degrees)
+    return round(apart, 9), tuple(-degree for degree in degrees)
 
 
 def _layouts(layout: ParallelLayout, degrees: Degrees) -> Iterator[ParallelLayout]:
