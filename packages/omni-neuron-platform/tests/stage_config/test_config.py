@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from omni_neuron.platform.stage_config.config import StageConfig, check_layout
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_devices
 from omni_neuron.runtime.errors import InputError
 
 
@@ -16,6 +16,10 @@ def test_nothing_set_is_one_rank_on_the_first_device():
 
 def test_devices_follow_the_layout_where_nobody_chose():
     assert StageConfig({"tensor_parallel_size": 2, "ring_degree": 3}).devices == (0, 1, 2, 3, 4, 5)
+
+
+def test_devices_are_written_without_ranges():
+    assert written_devices((8, 0, 1, 2)) == "8,0,1,2"
 
 
 def test_request_defaults_keep_to_sampling_parameters():

@@ -18,10 +18,13 @@ from omni_neuron.platform.stage_config.key import Key
 from omni_neuron.platform.stage_config.table import TABLE
 from omni_neuron.runtime.errors import InputError
 
+SIZE = {"height": 480, "width": 832, "num_frames": 81}
 ENTRIES = [
-    PipelineEntry(arch, "package.module", "NeuronWanPipeline", "pre", "post")
+    PipelineEntry(arch, "package.module", "NeuronWanPipeline", "pre", "post", SIZE)
     for arch in ("WanPipeline", "Wan22Pipeline")
 ]
+WAN, WAN22 = ENTRIES
+SIZELESS = PipelineEntry("WanPipeline", "package.module", "AnyPipeline", "pre", "post")
 
 
 @pytest.fixture
@@ -47,7 +50,7 @@ def test_the_old_form_becomes_the_new_one(files):
             default_sampling_params={"seed": 7},
         )
     )
-    assert to_deploy_dict(config, "WanPipeline") == {
+    assert to_deploy_dict(config, WAN22) == {
         "pipeline": "omni_neuron_Wan22Pipeline",
         "async_chunk": False,
         "dtype": "bfloat16",
@@ -65,14 +68,14 @@ def test_the_old_form_becomes_the_new_one(files):
 
 
 def test_nothing_set_still_names_pipeline_class_and_devices():
-    document = to_deploy_dict(StageConfig(), "WanPipeline")
+    document = to_deploy_dict(StageConfig(), WAN)
     assert document["pipeline"] == "omni_neuron_WanPipeline"
     assert document["stages"] == [{"stage_id": 0, "devices": "0", "model_class_name": "WanPipeline"}]
 
 
 def test_contradictions_do_not_get_into_a_file():
     with pytest.raises(InputError, match="takes 2"):
-        to_deploy_dict(StageConfig({"ring_degree": 2, "devices": (0,)}), "WanPipeline")
+        to_deploy_dict(StageConfig({"ring_degree": 2, "devices": (0,)}), WAN)
 
 
 def test_what_is_written_reads_back_unchanged(files, checkpoint, tmp_path):
@@ -85,28 +88,34 @@ def test_what_is_written_reads_back_unchanged(files, checkpoint, tmp_path):
 
 @pytest.mark.parametrize(
     "key",
-    [e for e in TABLE if isinstance(e, Key) and e.name not in {"stage_type", "skip_warmup"}],
+    [e for e in TABLE if isinstance(e, Key) and e.name != "skip_warmup"],
     ids=lambda key: key.name,
 )
 def test_every_key_is_written_where_it_is_read(files, key):
-    value = key.kind.read(sample_of(key.name))
-    document = to_deploy_dict(StageConfig({key.name: value}), "WanPipeline")
-    if key.name == "sequence_parallel_size":
-        assert "sequence_parallel_size" not in str(document)
+    value = key.kind.parse(sample_of(key.name))
+    document = to_deploy_dict(StageConfig({key.name: value}), WAN)
+    if key.for_reader:
+        assert key.name == "stage_id" or key.name not in str(document)
     else:
         assert files.read(document).values[key.name] == value
 
 
 def test_a_warm_up_has_the_size_of_the_default_request():
     values = {"skip_warmup": False, "height": 64, "num_frames": 5}
-    document = to_deploy_dict(StageConfig(values), "WanPipeline")
+    document = to_deploy_dict(StageConfig(values), WAN)
     size = {"height": 64, "width": 832, "num_frames": 5}
     assert document["stages"][0]["additional_config"] == {WARM_UP_KEY: size}
 
 
+def test_a_warm_up_without_a_size_is_refused():
+    config = StageConfig({"skip_warmup": False, "height": 64}, "f.yaml")
+    with pytest.raises(InputError, match=r"f\.yaml is false, .* no default for width and num_frames"):
+        to_deploy_dict(config, SIZELESS)
+
+
 @pytest.mark.parametrize("values", [{}, {"skip_warmup": True}])
 def test_no_warm_up_unless_asked_for(values):
-    assert "additional_config" not in to_deploy_dict(StageConfig(values), "WanPipeline")["stages"][0]
+    assert "additional_config" not in to_deploy_dict(StageConfig(values), WAN)["stages"][0]
 
 
 def test_the_checkpoint_gives_the_class(checkpoint, tmp_path):

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from omni_neuron.platform.config_check import check_config
 from omni_neuron.platform.registry import PipelineEntry
 from omni_neuron.platform.stage_config import WARM_UP_KEY, StageConfig, write_deploy_file
 from omni_neuron.platform.stage_config.key import STAGE
@@ -14,7 +15,8 @@ from omni_neuron.platform.stage_config.pipeline_configs import pipeline_config, 
 from omni_neuron.platform.stage_config.table import by_place
 
 ARCHITECTURE = "WanProbePipeline"  # no pipeline of vLLM-Omni's own answers to it
-ENTRIES = [PipelineEntry(ARCHITECTURE, "package.module", "NeuronProbePipeline", "pre", "post")]
+SIZE = {"height": 64, "width": 64, "num_frames": 5}
+ENTRIES = [PipelineEntry(ARCHITECTURE, "package.module", "NeuronProbePipeline", "pre", "post", SIZE)]
 VALUES = {
     "tensor_parallel_size": 2,
     "ring_degree": 2,
@@ -41,6 +43,29 @@ VALUES = {
     "guidance_scale_2": 2.0,
     "seed": 5,
     "fps": 16.0,
+}
+
+
+# What a diffusion stage can never have.
+OF_LANGUAGE_MODELS = {
+    "enable_prefix_caching",
+    "enable_chunked_prefill",
+    "custom_voice_dir",
+    "default_pooling_params",
+    "subtalker_sampling_params",
+    "silence_ban_frames",
+    "gpu_memory_utilization",
+    "max_num_batched_tokens",
+    "max_model_len",
+    "async_scheduling",
+    "disable_hybrid_kv_cache_manager",
+    "mm_processor_cache_gb",
+    "mamba_ssm_cache_dtype",
+    "skip_mm_profiling",
+    "enable_flashinfer_autotune",
+    "config_format",
+    "tokenizer_mode",
+    "tts_max_instructions_length",
 }
 
 
@@ -93,6 +118,7 @@ def test_every_setting_reaches_the_place_where_it_acts(registered, checkpoint, t
     path = write_deploy_file(StageConfig(VALUES), checkpoint, tmp_path / "deploy.yaml", ENTRIES)
     runtime, metadata, od_config = resolve(checkpoint, path, monkeypatch)
 
+    check_config(od_config)  # nothing that a file may say is refused later
     assert metadata.final_output_type == "video"
     assert od_config.model_class_name == ARCHITECTURE
     layout = od_config.parallel_config
@@ -149,4 +175,5 @@ def test_every_setting_that_the_engine_declares_is_in_the_table():
     of_stage = {
         f"{STAGE}.{field.name}" for field in dataclasses.fields(StageDeployConfig) if field.name not in blocks
     }
-    assert sorted((whole_file | degrees | of_stage) - known) == []
+    unknown = {place.removeprefix(f"{STAGE}.") for place in (whole_file | degrees | of_stage) - known}
+    assert sorted(unknown - OF_LANGUAGE_MODELS) == []

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from vllm_omni.diffusion.attention.layer import Attention
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, backend_path
 from omni_neuron.platform.parallel import tp_reduce_dtype
+from omni_neuron.platform.stage_config.features import FEATURES
+from omni_neuron.platform.stage_config.keys import MAX_CFG
 from omni_neuron.runtime.errors import InputError
-
-# attribute of OmniDiffusionConfig: values at which the feature is off
-_UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "cache_backend": (None, "none"),
-    "enable_cpu_offload": (False,),
-    "enable_layerwise_offload": (False,),
-    "enable_distributed_layerwise_offload": (False,),
-    "enable_prompt_embed_cache": (False,),
-    "enable_sleep_mode": (False,),
-    "step_execution": (False,),
-    "streaming_output": (False,),
-    "vae_use_tiling": (False,),
-    "vae_use_slicing": (False,),
-    "quantization_config": (None,),
-    "diffusion_kv_cache_dtype": (None, "auto"),
-    "lora_path": (None,),
-}
-_UNSUPPORTED_PARALLEL: dict[str, tuple[Any, ...]] = {
-    "ulysses_degree": (1,),
-    "allgather_degree": (1,),
-    "pipeline_parallel_size": (1,),
-    "data_parallel_size": (1,),
-    "vae_patch_parallel_size": (1,),
-    "use_hsdp": (False,),
-    "enable_expert_parallel": (False,),
-}
-MAX_CFG = 2
 
 
 def check_config(od_config: Any) -> None:
@@ -45,23 +19,14 @@ def check_config(od_config: Any) -> None:
     Raises:
         InputError: one sentence with the field, its value and the remedy.
     """
-    _refuse_features(od_config, _UNSUPPORTED)
-    _refuse_features(od_config.parallel_config, _UNSUPPORTED_PARALLEL)
+    _refuse_features(od_config)
     if od_config.parallel_config.cfg_parallel_size > MAX_CFG:
         raise InputError(
             f"cfg_parallel_size is {od_config.parallel_config.cfg_parallel_size}: guidance has two branches; "
             "set 1 or 2."
         )
-    _check_model_config(od_config.model_config or {})
+    tp_reduce_dtype(od_config.model_config)
     _check_attention(od_config.diffusion_attention_config)
-
-
-def _check_model_config(model_config: Mapping[str, Any]) -> None:
-    if model_config.get("tensor_capture") is not None:
-        raise InputError(
-            "tensor_capture is set, but omni-neuron cannot capture tensors yet; remove the block."
-        )
-    tp_reduce_dtype(model_config)
 
 
 def _check_attention(attention: Any) -> None:
@@ -78,14 +43,15 @@ def _check_attention(attention: Any) -> None:
             )
 
 
-def _refuse_features(config: Any, features: dict[str, tuple[Any, ...]]) -> None:
-    for name, off in features.items():
-        value = getattr(config, name, off[0])
-        if value not in off:
-            raise InputError(
-                f"{name} is {value!r}, but omni-neuron does not have that feature yet; "
-                f"leave it out or set it to {off[0]!r}."
-            )
+def _refuse_features(od_config: Any) -> None:
+    """By the table of stage files, since arguments of `Omni` and the engine's command line pass those by."""
+    settings = {f"model_config.{name}": value for name, value in (od_config.model_config or {}).items()}
+    for feature in FEATURES:
+        value = settings.get(feature.name)
+        for config in (od_config, od_config.parallel_config):
+            value = getattr(config, feature.name, value)
+        if feature.is_switch and not feature.asks_for_nothing(value):
+            raise InputError(f"{feature.name} is {value!r}: {feature.reason}; {feature.remedy}.")
 
 
 def refuse_stock_ring(pipeline: Any, od_config: Any) -> None:

@@ -1,6 +1,7 @@
 """The environment variables of the platform package."""
 
-from omni_neuron.runtime.env_var import FLAG, TEXT, EnvVar, integer
+from omni_neuron.runtime.env_var import FLAG, TEXT, EnvVar
+from omni_neuron.runtime.value_kinds import integer
 
 omp_num_threads = EnvVar[int | None](
     "OMP_NUM_THREADS", None, integer(1), "Threads of one worker; the engine sets 1 where nobody chose."

@@ -12,6 +12,7 @@ from vllm_omni.diffusion.distributed.parallel_state import get_cfg_group, get_sp
 from omni_neuron.distributed.groups import ParallelContext, ParallelGroup
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.replica_groups import register_replica_groups
+from omni_neuron.platform.stage_config.keys import REDUCE_DTYPES
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import detect_mode
 
@@ -26,7 +27,6 @@ def layout_of(parallel_config: Any) -> ParallelLayout:
 
 
 TP_REDUCE_DTYPE = "tp_reduce_dtype"
-_REDUCE_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def tp_reduce_dtype(model_config: Mapping[str, Any] | None) -> torch.dtype:
@@ -41,12 +41,13 @@ def tp_reduce_dtype(model_config: Mapping[str, Any] | None) -> torch.dtype:
     name = (model_config or {}).get(TP_REDUCE_DTYPE)
     if name is None:
         return torch.float32 if detect_mode().is_cpu else torch.bfloat16
-    if name not in _REDUCE_DTYPES:
+    if name not in REDUCE_DTYPES:
         raise InputError(
-            f"{TP_REDUCE_DTYPE} of model_config is {name!r}, but it must be {' or '.join(_REDUCE_DTYPES)}; "
+            f"{TP_REDUCE_DTYPE} of model_config is {name!r}, but it must be {' or '.join(REDUCE_DTYPES)}; "
             "set one of them, or leave it out."
         )
-    return _REDUCE_DTYPES[name]
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
 
 
 def _group(name: str, coordinator: Any) -> ParallelGroup:

@@ -7,8 +7,8 @@ a checkpoint asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 
 GROUP = "omni_neuron.pipelines"
@@ -24,6 +24,8 @@ class PipelineEntry:
         class_name: the pipeline class.
         pre_process: name of the factory of the request's pre-processing, run in the engine before any worker.
         post_process: name of the factory of the output's post-processing.
+        default_size: `height`, `width` and `num_frames` of a request that names none, and so of a warm-up.
+        stock_pipelines: what vLLM-Omni calls topologies of one diffusion stage in which the class may stand.
     """
 
     model_arch: str
@@ -31,6 +33,8 @@ class PipelineEntry:
     class_name: str
     pre_process: str
     post_process: str
+    default_size: Mapping[str, int] = field(default_factory=dict)
+    stock_pipelines: tuple[str, ...] = ()
 
 
 def pipeline_entries() -> Iterator[PipelineEntry]:

@@ -10,23 +10,14 @@ An empty value counts as unset, as it does for most tools that a shell can only 
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Generic, TypeVar
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.value_kinds import Kind
 
 T = TypeVar("T")
-ValueT = TypeVar("ValueT", covariant=True)
-
-
-@dataclass(frozen=True)
-class Kind(Generic[ValueT]):
-    """What a variable may hold: the rule in words, and a parser that raises ValueError where it is broken."""
-
-    rule: str
-    parse: Callable[[str], ValueT]
 
 
 @dataclass(frozen=True)
@@ -60,60 +51,14 @@ class EnvVar(Generic[T]):
         os.environ.pop(self.name, None)
 
 
-def _flag(text: str) -> bool:
-    if text not in ("0", "1"):
-        raise ValueError(text)
-    return text == "1"
-
-
-def _index_list(text: str) -> tuple[int, ...]:
-    indices: list[int] = []
-    for item in text.split(","):
-        first, dash, last = (part.strip() for part in item.partition("-"))
-        if not _is_number(first) or (dash and not _is_number(last)):
-            raise ValueError(text)
-        stop = int(last) if dash else int(first)
-        if stop < int(first):
-            raise ValueError(text)
-        indices.extend(range(int(first), stop + 1))
-    if len(set(indices)) != len(indices):
-        raise ValueError(text)
-    return tuple(indices)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
-
-
-def integer(minimum: int, maximum: int | None = None) -> Kind[int]:
-    """A whole number with inclusive bounds."""
-
-    def parse(text: str) -> int:
-        value = int(text)
-        if value < minimum or (maximum is not None and value > maximum):
-            raise ValueError(text)
-        return value
-
-    upper = "" if maximum is None else f" and at most {maximum}"
-    return Kind(f"a whole number of at least {minimum}{upper}", parse)
-
-
-def choice(*values: str) -> Kind[str]:
-    """One of a few words."""
-
-    def parse(text: str) -> str:
-        if text not in values:
-            raise ValueError(text)
-        return text
-
-    return Kind("one of " + ", ".join(values), parse)
+def _flag(value: object) -> bool:
+    if value not in ("0", "1"):
+        raise ValueError(value)
+    return value == "1"
 
 
 FLAG: Kind[bool] = Kind("0 or 1", _flag)
 TEXT: Kind[str] = Kind("text", str)
-INDEX_LIST: Kind[tuple[int, ...]] = Kind(
-    "a comma-separated list of different indices and ascending ranges such as 0-3,8", _index_list
-)
 
 
 def declared(module: ModuleType) -> list[EnvVar[object]]:

@@ -5,7 +5,8 @@ more values than are listed here, the others select routes that this project doe
 one of them acts there alone: here `omni-neuron doctor` checks its value, and nothing else reads it.
 """
 
-from omni_neuron.runtime.env_var import FLAG, INDEX_LIST, TEXT, EnvVar, choice, integer
+from omni_neuron.runtime.env_var import FLAG, TEXT, EnvVar
+from omni_neuron.runtime.value_kinds import INDEX_LIST, choice, integer
 
 cpu_mode = EnvVar[bool](
     "VLLM_NEURON_CPU_MODE", False, FLAG, "Run everything on the CPU, also where a Neuron device is present."

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from omni_neuron.platform.stage_config.devices import written_devices
 from omni_neuron.runtime.errors import InputError
 
 SAMPLING = (
@@ -64,6 +63,11 @@ class StageConfig:
     def request_defaults(self) -> dict[str, Any]:
         """What a request gets when it does not say otherwise, by the engine's sampling parameters."""
         return {name: self.values[name] for name in SAMPLING if name in self.values}
+
+
+def written_devices(devices: tuple[int, ...]) -> str:
+    """The list in the only form that every part of vLLM-Omni reads: numbers and commas."""
+    return ",".join(map(str, devices))
 
 
 def check_layout(config: StageConfig) -> None:

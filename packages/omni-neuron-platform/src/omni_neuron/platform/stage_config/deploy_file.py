@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from omni_neuron.platform.registry import PipelineEntry, pipeline_entries
-from omni_neuron.platform.stage_config.config import StageConfig, check_layout
-from omni_neuron.platform.stage_config.devices import written_devices
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_devices
 from omni_neuron.platform.stage_config.key import STAGE
 from omni_neuron.platform.stage_config.pipeline_names import pipeline_name
 from omni_neuron.platform.stage_config.table import BY_NAME
@@ -19,38 +18,47 @@ from omni_neuron.runtime.errors import InputError
 
 # Inside the engine's `additional_config`, the one block that it hands on unread: the size of the warm-up.
 WARM_UP_KEY = "omni_neuron_warm_up"
-WARM_UP_SIZE = {"height": 480, "width": 832, "num_frames": 81}
-_NOT_WRITTEN = {"sequence_parallel_size", "stage_type", "stage_id", "skip_warmup", "devices", "pipeline"}
+SIZE = ("height", "width", "num_frames")
 
 
-def to_deploy_dict(config: StageConfig, model_class_name: str) -> dict[str, Any]:
+def to_deploy_dict(config: StageConfig, entry: PipelineEntry) -> dict[str, Any]:
     """The configuration in vLLM-Omni's deploy form.
 
     Degrees go into the block `parallel_config`, which 0.29 and 0.30 both read; every file names its pipeline,
     because vLLM-Omni drops a file without one when the model's folder matches no pipeline.
 
     Args:
-        model_class_name: the class in the checkpoint's model_index.json; the configuration's own goes first.
+        entry: the pipeline that is to run.
 
     Raises:
-        InputError: settings contradict each other.
+        InputError: settings contradict each other, or a warm-up has no size.
     """
     check_layout(config)
-    architecture = config.get("model_class_name", model_class_name)
-    stage: dict[str, Any] = {"stage_id": 0, "devices": written_devices(config.devices)}
+    stage: dict[str, Any] = {"stage_id": 0}
     document: dict[str, Any] = {
-        "pipeline": config.get("pipeline", pipeline_name(architecture)),
+        "pipeline": pipeline_name(entry.model_arch),
         "async_chunk": False,
         STAGE: [stage],
     }
-    for name, value in config.values.items():
-        if name not in _NOT_WRITTEN:
+    values = {**config.values, "model_class_name": entry.model_arch}
+    values["devices"] = written_devices(config.devices)
+    if not values.pop("skip_warmup", True):
+        stage["additional_config"] = {WARM_UP_KEY: _warm_up_size(config, entry)}
+    for name, value in values.items():
+        if not BY_NAME[name].for_reader:
             _put(document, stage, BY_NAME[name].places.deploy[0], value)
-    stage["model_class_name"] = architecture
-    if not config.get("skip_warmup", True):
-        size = {name: config.request_defaults.get(name, value) for name, value in WARM_UP_SIZE.items()}
-        stage["additional_config"] = {WARM_UP_KEY: size}
     return document
+
+
+def _warm_up_size(config: StageConfig, entry: PipelineEntry) -> dict[str, int]:
+    known = {**entry.default_size, **config.request_defaults}
+    missing = [name for name in SIZE if name not in known]
+    if missing:
+        raise InputError(
+            f"skip_warmup of {config.source} is false, but {entry.model_arch} has no default for "
+            f"{' and '.join(missing)}: set them in default_sampling_params, or set skip_warmup to true."
+        )
+    return {name: known[name] for name in SIZE}
 
 
 def _put(document: dict[str, Any], stage: dict[str, Any], place: str, value: Any) -> None:
@@ -83,19 +91,15 @@ def write_deploy_file(
         InputError: the folder is no such checkpoint, no installed package serves its class, or settings
             contradict each other.
     """
-    document = to_deploy_dict(config, class_of(Path(model_dir)))
-    architecture = document[STAGE][0]["model_class_name"]
-    known = sorted({entry.model_arch for entry in (pipeline_entries() if entries is None else entries)})
+    architecture = config.get("model_class_name") or class_of(Path(model_dir))
+    known = {entry.model_arch: entry for entry in (pipeline_entries() if entries is None else entries)}
     if architecture not in known:
-        where = (
-            config.source
-            if "model_class_name" in config.values
-            else f"{Path(model_dir) / 'model_index.json'}"
-        )
+        where = config.source if "model_class_name" in config.values else Path(model_dir) / "model_index.json"
         raise InputError(
             f"model_class_name {architecture!r} of {where} has no pipeline for Neuron: it must be one of "
-            f"{', '.join(known) or 'none, as no model package is installed'}; use such a checkpoint."
+            f"{', '.join(sorted(known)) or 'none, as no model package is installed'}; use such a checkpoint."
         )
+    document = to_deploy_dict(config, known[architecture])
     path = Path(path)
     path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     return path

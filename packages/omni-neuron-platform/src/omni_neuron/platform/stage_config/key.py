@@ -6,21 +6,38 @@ A place is a path with dots. `stages` and `stage_args` stand for the one stage i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from omni_neuron.platform.stage_config.values import Kind
+from omni_neuron.runtime.value_kinds import Kind
 
 STAGE = "stages"
 LEGACY_STAGE = "stage_args"
-_ENGINE_ARGS = f"{LEGACY_STAGE}.engine_args"
 
 
 @dataclass(frozen=True)
 class Places:
     """Where a key stands in the 0.30 form and in the 0.24 form; the first 0.30 place is where we write it."""
 
-    deploy: tuple[str, ...] = ()
-    legacy: tuple[str, ...] = ()
+    deploy: tuple[str, ...]
+    legacy: tuple[str, ...]
+
+    def of(self, name: str) -> Places:
+        """These places with a key's name in them."""
+        deploy, legacy = (tuple(place.format(name) for place in form) for form in (self.deploy, self.legacy))
+        return Places(deploy, legacy)
+
+
+FILE = Places(("{}",), ("{}",))
+ON_STAGE = Places(("stages.{}",), ("stage_args.{}",))
+ENGINE = Places(("stages.{}",), ("stage_args.engine_args.{}",))
+# Engine's settings that the 0.30 form takes for the whole file as well.
+WIDE = Places(("{}", "stages.{}"), ENGINE.legacy)
+# Degrees are written into the block, because 0.29 drops them elsewhere.
+PARALLEL = Places(("stages.parallel_config.{}", "stages.{}"), ("stage_args.engine_args.parallel_config.{}",))
+WIDE_PARALLEL = Places((*PARALLEL.deploy, "{}"), PARALLEL.legacy)
+SAMPLING = Places(("stages.default_sampling_params.{}",), ("stage_args.default_sampling_params.{}",))
+PROCESS = Places(("stages.{}",), ("stage_args.runtime.{}",))
 
 
 @dataclass(frozen=True)
@@ -31,15 +48,22 @@ class Key:
         name: how the rest of the code, and an override, calls it.
         kind: its values.
         acts: who acts on it, and how.
-        places: where it may stand.
+        where: the places of keys like it.
         flag: the command-line flag of the same meaning.
+        for_reader: whether it is for the reader alone, so that the engine's file goes without.
     """
 
     name: str
-    kind: Kind
+    kind: Kind[Any]
     acts: str
-    places: Places = Places()
+    where: Places = ENGINE
     flag: str | None = None
+    for_reader: bool = False
+
+    @property
+    def places(self) -> Places:
+        """Where it may stand."""
+        return self.where.of(self.name)
 
 
 @dataclass(frozen=True)
@@ -48,91 +72,26 @@ class Feature:
 
     Attributes:
         name: the key.
-        neutral: values that ask for nothing; null always does.
+        neutral: the value that leaves it off, False or 1; None where only an empty value does.
         reason: why other values are refused, as a clause.
-        remedy: what to do in place of it, where removing the key is not all.
+        remedy: what to do about it.
         places: where it may stand.
+        is_switch: whether it asks for the feature, and does not only say how.
     """
 
     name: str
-    neutral: tuple[object, ...]
+    neutral: bool | int | None
     reason: str
-    remedy: str = ""
-    places: Places = Places()
+    remedy: str
+    places: Places
+    is_switch: bool = True
+
+    def asks_for_nothing(self, value: object) -> bool:
+        """Whether the value leaves it off; `none`, `auto` and what is empty always do."""
+        if value is None or value in ("none", "auto", {}, []):
+            return True
+        # 1.0 is 1, but true is not.
+        return value == self.neutral and isinstance(value, bool) == isinstance(self.neutral, bool)
 
 
 Entry = Key | Feature
-
-
-def lacking(what: str) -> str:
-    """The usual reason."""
-    return f"omni-neuron has no {what} yet"
-
-
-def top(*entries: Entry) -> list[Entry]:
-    """Keys of the whole file."""
-    return [replace(e, places=Places((e.name,), (e.name,))) for e in entries]
-
-
-def stage(*entries: Entry) -> list[Entry]:
-    """Keys of the stage itself, in both forms."""
-    return [replace(e, places=Places((f"{STAGE}.{e.name}",), (f"{LEGACY_STAGE}.{e.name}",))) for e in entries]
-
-
-def engine(*entries: Entry, block: str = "") -> list[Entry]:
-    """Keys of the engine, in the 0.24 form under `engine_args`; `block` names a block that holds them."""
-    return [
-        replace(
-            e,
-            name=f"{block}{e.name}",
-            places=Places((f"{STAGE}.{block}{e.name}",), (f"{_ENGINE_ARGS}.{block}{e.name}",)),
-        )
-        for e in entries
-    ]
-
-
-def wide(*entries: Entry) -> list[Entry]:
-    """Keys of the engine that the 0.30 form takes for the whole file or in the stage."""
-    return [
-        replace(e, places=Places((e.name, f"{STAGE}.{e.name}"), (f"{_ENGINE_ARGS}.{e.name}",)))
-        for e in entries
-    ]
-
-
-def parallel(*entries: Entry, for_the_file: bool = False) -> list[Entry]:
-    """Degrees, in `parallel_config` or, in the 0.30 form, also beside it.
-
-    They are written into the block, because 0.29 drops them elsewhere.
-    """
-    return [
-        replace(
-            e,
-            places=Places(
-                (
-                    f"{STAGE}.parallel_config.{e.name}",
-                    f"{STAGE}.{e.name}",
-                    *((e.name,) if for_the_file else ()),
-                ),
-                (f"{_ENGINE_ARGS}.parallel_config.{e.name}",),
-            ),
-        )
-        for e in entries
-    ]
-
-
-def sampling(*entries: Entry) -> list[Entry]:
-    """What a request gets when it does not say otherwise."""
-    block = "default_sampling_params"
-    return [
-        replace(
-            e,
-            places=Places((f"{STAGE}.{block}.{e.name}",), (f"{LEGACY_STAGE}.{block}.{e.name}",)),
-        )
-        for e in entries
-    ]
-
-
-def runtime(deploy: str | None, *entries: Entry) -> list[Entry]:
-    """Keys of the block `runtime` of the 0.24 form, called `deploy` in the 0.30 form."""
-    places = (f"{STAGE}.{deploy}",) if deploy is not None else ()
-    return [replace(e, places=Places(places, (f"{LEGACY_STAGE}.runtime.{e.name}",))) for e in entries]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omni_neuron.platform.stage_config.config import StageConfig, check_layout
-from omni_neuron.platform.stage_config.devices import written_devices
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_devices
 from omni_neuron.platform.stage_config.key import Key
 from omni_neuron.platform.stage_config.reading import read_value
 from omni_neuron.platform.stage_config.table import BY_NAME, nearest_name

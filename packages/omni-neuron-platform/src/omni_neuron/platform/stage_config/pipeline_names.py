@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from omni_neuron.platform.stage_config.values import Kind
+from omni_neuron.platform.registry import pipeline_entries
+from omni_neuron.runtime.value_kinds import Kind
 
 PREFIX = "omni_neuron_"
-# One diffusion stage as well, so it serves our class of the same architecture.
-STOCK_WAN = "wan2_2_ti2v"
 
 
 def pipeline_name(model_arch: str) -> str:
@@ -14,12 +13,15 @@ def pipeline_name(model_arch: str) -> str:
     return f"{PREFIX}{model_arch}"
 
 
-def _read(value: object) -> object:
-    if not isinstance(value, str) or not (value == STOCK_WAN or value.removeprefix(PREFIX).isidentifier()):
+def _parse(value: object) -> str:
+    if not isinstance(value, str):
         raise ValueError(value)
-    if value != STOCK_WAN and not value.startswith(PREFIX):
+    ours = value.startswith(PREFIX) and value.removeprefix(PREFIX).isidentifier()
+    if not ours and not any(value in entry.stock_pipelines for entry in pipeline_entries()):
         raise ValueError(value)
     return value
 
 
-PIPELINE = Kind(f"{STOCK_WAN}, or {PREFIX} and an architecture (one diffusion stage)", _read)
+PIPELINE = Kind(
+    f"{PREFIX} and an architecture, or what vLLM-Omni calls the same pipeline (one diffusion stage)", _parse
+)

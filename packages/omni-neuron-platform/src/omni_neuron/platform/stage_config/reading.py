@@ -34,7 +34,11 @@ def read_stage_config(path: str | Path) -> StageConfig:
         if entry is None:
             raise InputError(_unknown(setting, source, form))
         if isinstance(entry, Feature):
-            _check_neutral(entry, setting, source)
+            if not entry.asks_for_nothing(setting.value):
+                raise InputError(
+                    f"{setting.shown} is {as_written(setting.value)} in {source}: {entry.reason}; "
+                    f"{entry.remedy}."
+                )
             continue
         if setting.value is None:
             continue
@@ -59,26 +63,11 @@ def read_value(key: Key, value: object, subject: str, source: str) -> Any:
         InputError: the value is of another kind.
     """
     try:
-        return key.kind.read(value)
+        return key.kind.parse(value)
     except ValueError:
         raise InputError(
-            f"{subject} {as_written(value)} in {source}: it must be {key.kind.name}; correct it."
+            f"{subject} {as_written(value)} in {source}: it must be {key.kind.rule}; correct it."
         ) from None
-
-
-def _check_neutral(feature: Feature, setting: Setting, source: str) -> None:
-    value = setting.value
-    if value is None or any(_same(value, neutral) for neutral in feature.neutral):
-        return
-    remedy = feature.remedy or "remove the key"
-    if not feature.remedy and feature.neutral:
-        remedy += f" or set it to {as_written(feature.neutral[0])}"
-    raise InputError(f"{setting.shown} is {as_written(value)} in {source}: {feature.reason}; {remedy}.")
-
-
-def _same(value: object, neutral: object) -> bool:
-    """Equality that tells 1 from true and lets 1.0 be 1."""
-    return value == neutral and isinstance(value, bool) == isinstance(neutral, bool)
 
 
 def _unknown(setting: Setting, source: str, form: str) -> str:

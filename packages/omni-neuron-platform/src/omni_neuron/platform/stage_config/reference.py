@@ -22,7 +22,7 @@ def tables() -> str:
         "| 0.30 form | 0.24 form | value | who acts on it | flag |",
         "|---|---|---|---|---|",
         *(
-            f"| {_places(e.places.deploy)} | {_places(e.places.legacy)} | {e.kind.name} | {e.acts} "
+            f"| {_places(e.places.deploy)} | {_places(e.places.legacy)} | {e.kind.rule} | {e.acts} "
             f"| {f'`{e.flag}`' if e.flag else '-'} |"
             for e in TABLE
             if isinstance(e, Key)
@@ -33,7 +33,7 @@ def tables() -> str:
         "|---|---|---|---|---|",
         *(
             f"| {_places(e.places.deploy)} | {_places(e.places.legacy)} | {_neutral(e)} | {e.reason} "
-            f"| {e.remedy or 'remove the key'} |"
+            f"| {e.remedy} |"
             for e in TABLE
             if isinstance(e, Feature)
         ),
@@ -68,7 +68,8 @@ def _places(places: tuple[str, ...]) -> str:
 
 
 def _neutral(feature: Feature) -> str:
-    return ", ".join(f"`{as_written(value)}`" for value in (*feature.neutral, None))
+    off = "" if feature.neutral is None else f"`{as_written(feature.neutral)}`, "
+    return f"{off}empty"
 
 
 if __name__ == "__main__":

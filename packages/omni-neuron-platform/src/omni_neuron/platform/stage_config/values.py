@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+
+from omni_neuron.runtime.value_kinds import Kind
 
 _DTYPES = {
     "float32": "float32",
@@ -18,19 +19,6 @@ _DTYPES = {
 
 _ENCODER = json.JSONEncoder(default=str, ensure_ascii=False)
 _LONGEST = 200
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of value.
-
-    Attributes:
-        name: what the value must be, as the end of a sentence.
-        read: turns the value of the file into ours; raises ValueError when it is of another kind.
-    """
-
-    name: str
-    read: Callable[[object], object]
 
 
 def as_written(value: object) -> str:
@@ -46,27 +34,10 @@ def as_written(value: object) -> str:
     return text
 
 
-def integer(minimum: int, maximum: int | None = None) -> Kind:
-    """A whole number with inclusive bounds."""
-
-    def read(value: object) -> object:
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise ValueError(value)
-        if value < minimum or (maximum is not None and value > maximum):
-            raise ValueError(value)
-        return value
-
-    if maximum is None:
-        return Kind(f"a whole number of at least {minimum}", read)
-    if minimum == maximum:
-        return Kind(f"{minimum}", read)
-    return Kind(f"a whole number from {minimum} to {maximum}", read)
-
-
-def number(minimum: float, maximum: float = math.inf, *, above: bool = False) -> Kind:
+def number(minimum: float, maximum: float = math.inf, *, above: bool = False) -> Kind[float]:
     """A finite number with inclusive bounds; `above` excludes the lower one."""
 
-    def read(value: object) -> object:
+    def parse(value: object) -> float:
         if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
             raise ValueError(value)
         if value < minimum or value > maximum or (above and value == minimum):
@@ -75,45 +46,40 @@ def number(minimum: float, maximum: float = math.inf, *, above: bool = False) ->
 
     lower = f"above {minimum:g}" if above else f"of at least {minimum:g}"
     bounded = math.isfinite(maximum)
-    return Kind(f"a number from {minimum:g} to {maximum:g}" if bounded else f"a number {lower}", read)
+    return Kind(f"a number from {minimum:g} to {maximum:g}" if bounded else f"a number {lower}", parse)
 
 
-def choice(*words: str) -> Kind:
-    """One of a few words."""
-
-    def read(value: object) -> object:
-        if value not in words:
-            raise ValueError(value)
-        return value
-
-    return Kind(" or ".join(words), read)
-
-
-def _boolean(value: object) -> object:
+def _boolean(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(value)
     return value
 
 
-def _text(value: object) -> object:
+def _true(value: object) -> bool:
+    if value is not True:
+        raise ValueError(value)
+    return True
+
+
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(value)
     return value
 
 
-def _dotted_path(value: object) -> object:
+def _dotted_path(value: object) -> str:
     if not isinstance(value, str) or len(value.split(".")) < 2 or not value.replace(".", "_").isidentifier():
         raise ValueError(value)
     return value
 
 
-def _dtype(value: object) -> object:
+def _dtype(value: object) -> str:
     if not isinstance(value, str) or value.lower() not in _DTYPES:
         raise ValueError(value)
     return _DTYPES[value.lower()]
 
 
-def _environment(value: object) -> object:
+def _environment(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ValueError(value)
     read: dict[str, str] = {}
@@ -124,7 +90,7 @@ def _environment(value: object) -> object:
     return read
 
 
-def _attention_spec(value: object) -> object:
+def _attention_spec(value: object) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, Mapping) and set(value) == {"backend"} and isinstance(value["backend"], str):
@@ -132,12 +98,13 @@ def _attention_spec(value: object) -> object:
     raise ValueError(value)
 
 
-def _attention_roles(value: object) -> object:
+def _attention_roles(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping) or not all(isinstance(role, str) for role in value):
         raise ValueError(value)
     return {role: _attention_spec(spec) for role, spec in value.items()}
 
 
+TRUE = Kind("true", _true)
 BOOLEAN = Kind("true or false", _boolean)
 TEXT = Kind("a word", _text)
 DOTTED_PATH = Kind("the dotted path of a class", _dotted_path)
