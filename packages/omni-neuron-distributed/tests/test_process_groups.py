@@ -56,11 +56,10 @@ def gathered_over_every_dimension(context, ranks):
     return {name: all_gather(mine, getattr(context, name), 0).tolist() for name in ("cp", "ulysses", "ring")}
 
 
-@pytest.mark.parametrize("list_order", [False, True], ids=["sorted, as gloo", "list order, as a device"])
-def test_64_placed_ranks_meet_in_the_order_of_their_groups(list_order):
+def test_64_placed_ranks_meet_in_the_order_of_their_groups():
     layout = place(ParallelLayout(4, 8, 2, ulysses=2), instance("trn2.48xlarge"))
     contexts = simulate_groups(64, lambda: new_parallel_context(layout))
-    results = simulate_ranks(contexts, gathered_over_every_dimension, range(8), list_order=list_order)
+    results = simulate_ranks(contexts, gathered_over_every_dimension, range(8))
     for rank, result in enumerate(results):
         here = layout.coordinates(rank)
         assert result["cp"] == list(range(8))

@@ -154,22 +154,27 @@ ORDERS = {
 }
 
 
-def gathered_and_registered(rank, layout):
-    """For each dimension, the ranks in the order of their values, and the registered partition."""
-    context = new_parallel_context(layout)
-    register_context(layout, context)
-    found = {}
-    for name in FACTORED:
-        group = getattr(context, name)
-        values = all_gather(torch.tensor([rank]), group, 0).tolist()
-        found[name] = (tuple(values), registered(context, name) if group.size > 1 else None)
+def gathered_and_registered(rank, layouts):
+    """For each dimension of each layout, the ranks in the order of their values, and the registered partition."""
+    found = []
+    for layout in layouts:
+        context = new_parallel_context(layout)
+        register_context(layout, context)
+        for name in FACTORED:
+            group = getattr(context, name)
+            values = all_gather(torch.tensor([rank]), group, 0).tolist()
+            found.append((tuple(values), registered(context, name) if group.size > 1 else None))
     return found
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_live_and_registered_groups_have_one_order_over_gloo(order):
-    layout = ParallelLayout(2, 4, ulysses=2, placement=ORDERS[order])
-    for rank, found in enumerate(run_ranks(8, gathered_and_registered, layout)):
-        for name, (arrived, partition) in found.items():
-            assert arrived == layout.group_of(name, rank)
-            assert partition is None or partition == tuple(layout.groups(name))
+def test_live_and_registered_groups_have_one_order_over_gloo():
+    layouts = [ParallelLayout(2, 4, ulysses=2, placement=order) for order in ORDERS.values()]
+    for rank, found in enumerate(run_ranks(8, gathered_and_registered, layouts)):
+        expected = [
+            (layout.group_of(name, rank), tuple(layout.groups(name)))
+            for layout in layouts
+            for name in FACTORED
+        ]
+        for (arrived, partition), (group, groups) in zip(found, expected, strict=True):
+            assert arrived == group
+            assert partition == (groups if len(group) > 1 else None)

@@ -145,7 +145,7 @@ def test_members_of_a_ring_are_neighbours_all_around():
 
 def test_all_placements_of_a_layout_are_distinct_and_route():
     found = list(placements(ParallelLayout(4, 4, 2, ulysses=2), TRN2))
-    # Five dimensions of 32 cores, two of them owned by tp: 60 assignments, of which these are no mirror images.
+    # Five dimensions of 32 cores, two of them for tp: 60 assignments, of which 18 are no mirror images.
     assert len(found) == len(set(found)) == 18
     for placement in found:
         layout = ParallelLayout(4, 4, 2, ulysses=2, placement=placement)
