@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -14,22 +13,12 @@ import av
 import pytest
 import yaml
 from command_process import run, running
+from report_line import report_of
 from safetensors.torch import load_file
 
 pytestmark = pytest.mark.slow
 
 SMALL = ("--steps", "2", "--num-frames", "5")
-KEYS = {
-    "video",
-    "contact_sheet",
-    "latents",
-    "layout",
-    "dtype",
-    "seed",
-    "timings_s",
-    "latents_sha256",
-    "peak_rss_anon_mib",
-}
 EXAMPLE = Path(__file__).parents[4] / "examples" / "stages" / "cpu-tp2-cp2-cfg2.yaml"
 BUILD = """
 import sys
@@ -37,14 +26,6 @@ from pathlib import Path
 from omni_neuron.wan22.checkpoint.tiny import tiny_checkpoint
 print(tiny_checkpoint(root=Path(sys.argv[1])))
 """
-
-
-def report_of(stdout: str) -> dict[str, Any]:
-    (line,) = stdout.splitlines()
-    report: dict[str, Any] = json.loads(line)
-    assert set(report) == KEYS
-    assert set(report["timings_s"]) == {"startup", "text_encode", "denoise", "vae_decode", "write", "total"}
-    return report
 
 
 def frames_of(path: Path) -> int:
@@ -70,7 +51,6 @@ def test_one_line_of_json_and_the_files_that_it_names(tmp_path: Path, tp: int) -
     latents = load_file(tmp_path / "l.safetensors")["latents"]
     digest = sha256(latents.contiguous().numpy().tobytes()).hexdigest()
     assert report["latents_sha256"] == [digest] * tp
-    assert len(report["peak_rss_anon_mib"]) == tp
     assert frames_of(old) == 5
     assert old.stat().st_ino != inode  # replaced, not written over
     left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*"))
@@ -116,7 +96,6 @@ def test_the_example_with_eight_workers(tmp_path: Path) -> None:
     report = report_of(finished.stdout)
     assert report["layout"] == {"tp": 2, "cp": 2, "cfg": 2}
     assert len(set(report["latents_sha256"])) == 1
-    assert len(report["latents_sha256"]) == 8
 
 
 def test_two_at_the_same_time(tmp_path: Path) -> None:
