@@ -155,7 +155,7 @@ ORDERS = {
 
 
 def gathered_and_registered(rank, layouts):
-    """For each dimension of each layout, the ranks in the order of their values, and the registered partition."""
+    """For each dimension, the ranks in the order of their values, and the registered partition."""
     found = []
     for layout in layouts:
         context = new_parallel_context(layout)
