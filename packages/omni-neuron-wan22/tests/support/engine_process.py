@@ -2,7 +2,7 @@
 
 SPEC has `model`, `layout` (tp, cp, cfg), `dtype`, `cases`, `out` (a folder) and, optionally, `mp` to force a
 worker process for one rank, and `settings`, further keys of a stage file by their names in the table of keys.
-Latents go to `out/latents.safetensors`, the rest to `out/results.json`.
+Latents go to `out/latents.safetensors`, frames to `out/frames.safetensors`, the rest to `out/results.json`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class EngineResults:
     """What one engine made of its cases."""
 
     latents: dict[str, torch.Tensor]
+    frames: dict[str, torch.Tensor]
     digests: dict[str, list[str]]
     seconds: dict[str, float]
     startup_s: float
@@ -65,7 +66,8 @@ def run_engine(
     if status != 0:
         raise RuntimeError(f"the engine ended with status {status}:\n{log.read_text()[-6000:]}")
     results = json.loads((folder / "results.json").read_text())
-    return EngineResults(load_file(folder / "latents.safetensors"), **results)
+    tensors = [load_file(folder / f"{name}.safetensors") for name in ("latents", "frames")]
+    return EngineResults(*tensors, **results)
 
 
 def _serve(spec: dict[str, Any]) -> None:
@@ -88,13 +90,14 @@ def _serve(spec: dict[str, Any]) -> None:
         },
     )
     out = Path(spec["out"])
-    latents, digests, seconds = {}, {}, {}
+    latents, frames, digests, seconds = {}, {}, {}, {}
     with running_engine(Path(spec["model"]), stage) as engine:
         for case in spec["cases"]:
             start = time.perf_counter()
             generated = engine.generate(case["request"], flow_shift=case["flow_shift"])
             seconds[case["name"]] = time.perf_counter() - start
             latents[case["name"]] = generated.latents
+            frames[case["name"]] = torch.from_numpy(generated.frames).contiguous()
             digests[case["name"]] = generated.latents_sha256
         results = {
             "digests": digests,
@@ -103,6 +106,7 @@ def _serve(spec: dict[str, Any]) -> None:
             "peak_rss_anon_mib": generated.peak_rss_anon_mib,
         }
     save_file(latents, out / "latents.safetensors")
+    save_file(frames, out / "frames.safetensors")
     (out / "results.json").write_text(json.dumps(results))
 
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from video_cases import Case
 
 SCRIPT = Path(__file__).parents[1] / "reference" / "pipeline.py"
 TIMEOUT_S = 900
+OUT = "out.safetensors"
 
 # Design section 4: level 3 in fp32; bf16 error beside the reference's own, at the median and at the worst.
 FP32_BAR = 3e-6
@@ -24,18 +26,23 @@ BF16_WORST_BAR = 1.25
 
 
 def run_reference(
-    folder: Path, model: Path, cases: Sequence[tuple[Case, str]], timeout_s: float = TIMEOUT_S
+    folder: Path,
+    model: Path,
+    cases: Sequence[tuple[Case, str]],
+    timeout_s: float = TIMEOUT_S,
+    *,
+    videos: bool = False,
 ) -> dict[tuple[str, str], torch.Tensor]:
-    """Final latents by case name and dtype."""
+    """Final latents by case name and dtype; with `videos`, `reference_frames` has something to read too."""
     folder.mkdir(parents=True, exist_ok=True)
-    listed = [{**case.for_reference(dtype), "name": f"{case.name}/{dtype}"} for case, dtype in cases]
+    listed = [{**case.for_reference(dtype, videos), "name": f"{case.name}/{dtype}"} for case, dtype in cases]
     (folder / "cases.json").write_text(json.dumps(listed))
     command = [
         sys.executable,
         str(SCRIPT),
         str(model),
         str(folder / "cases.json"),
-        str(folder / "out.safetensors"),
+        str(folder / OUT),
     ]
     finished = subprocess.run(
         command,
@@ -47,8 +54,15 @@ def run_reference(
     )
     if finished.returncode != 0:
         raise RuntimeError(f"the reference failed:\n{finished.stderr[-4000:]}")
-    tensors = load_file(folder / "out.safetensors")
+    tensors = load_file(folder / OUT)
     return {(case.name, dtype): tensors[f"{case.name}/{dtype}.latents"] for case, dtype in cases}
+
+
+def reference_frames(folder: Path, case: Case, dtype: str) -> torch.Tensor:
+    """What `run_reference` decoded into `folder`, as a viewer sees it: `[F, H, W, 3]` uint8."""
+    with safe_open(folder / OUT, "pt") as tensors:
+        video = tensors.get_tensor(f"{case.name}/{dtype}.video")
+    return ((video[0].permute(1, 2, 3, 0) / 2 + 0.5).clamp(0, 1) * 255).round().to(torch.uint8)
 
 
 def relative_l2(value: torch.Tensor, reference: torch.Tensor) -> float:

@@ -23,8 +23,8 @@ class Case:
     flow_shift: float = 5.0
     boundary_ratio: float | None = None
 
-    def for_reference(self, dtype: str) -> dict[str, Any]:
-        return {**asdict(self), "dtype": dtype, "video": False}
+    def for_reference(self, dtype: str, video: bool) -> dict[str, Any]:
+        return {**asdict(self), "dtype": dtype, "video": video}
 
     def request(self) -> dict[str, Any]:
         """By the names of the engine's sampling parameters, without the shift, which is an extra argument."""
