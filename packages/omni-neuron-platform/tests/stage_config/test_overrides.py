@@ -57,7 +57,7 @@ def test_a_flag_can_mend_the_devices():
             {"flow_shift": 0},
             r"flow_shift \(--flow-shift\) is 0 in the command line: it must be a number above 0",
         ),
-        ({"flow_shfit": 5}, r"flow_shfit .* did you mean flow_shift\?"),
+        ({"flow_shfit": 5}, r"flow_shfit .* the nearest is flow_shift\."),
         ({"vae_use_tiling": True}, r"vae_use_tiling .* is not a known key"),
     ],
 )

@@ -73,7 +73,9 @@ def load(path: Path) -> dict[str, object]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # PyYAML passes on what a scalar's own constructor raises, as for the date 2020-13-45.
         problem = " ".join(str(error).split())
-        raise InputError(f"stage configuration {path} is not valid YAML: {problem}; correct it.") from error
+        raise InputError(
+            f"stage configuration {path} is not valid YAML: {problem}; mend the place that this names."
+        ) from error
     if not isinstance(document, dict):
         raise InputError(
             f"stage configuration {path} must be a block with the key {STAGE} or {LEGACY_STAGE}."
@@ -89,10 +91,10 @@ def form_of(document: Mapping[str, object], source: str) -> str:
     """
     forms = [form for form in (STAGE, LEGACY_STAGE) if form in document]
     if len(forms) != 1:
-        found = "both" if forms else "neither"
+        found, remedy = ("both", "remove one") if forms else ("neither", f"list the stage under {STAGE}")
         raise InputError(
             f"stage configuration {source} has {found} of {STAGE} (vLLM-Omni 0.30) and {LEGACY_STAGE} "
-            "(0.24): it needs one of them; correct it."
+            f"(0.24): it needs one of them; {remedy}."
         )
     return forms[0]
 
@@ -109,7 +111,7 @@ def settings(document: Mapping[str, object], source: str, blocks: Set[str]) -> I
     form = form_of(document, source)
     stages = document[form]
     if not isinstance(stages, list) or not all(isinstance(stage, dict) for stage in stages):
-        raise InputError(f"{form} in {source} must be a list of stages; correct it.")
+        raise InputError(f"{form} in {source} must be a list of stages; begin it with - stage_id: 0.")
     if len(stages) != 1:
         names = ", ".join(str(_stage_name(stage, i)) for i, stage in enumerate(stages)) or "none"
         raise InputError(

@@ -30,7 +30,7 @@ def apply_overrides(config: StageConfig, overrides: Mapping[str, object]) -> tup
         key = BY_NAME.get(name)
         if key is None:
             nearest = nearest_name(name)
-            hint = f"did you mean {nearest}?" if nearest is not None else "remove it."
+            hint = f"the nearest is {nearest}." if nearest is not None else "remove it."
             raise InputError(f"override {name} (value {given!r}) is not a known key: {hint}")
         if given is None:
             continue

@@ -66,11 +66,11 @@ def read_value(key: Key, value: object, subject: str, source: str) -> Any:
         return key.kind.parse(value)
     except ValueError:
         raise InputError(
-            f"{subject} {as_written(value)} in {source}: it must be {key.kind.rule}; correct it."
+            f"{subject} {as_written(value)} in {source}: it must be {key.kind.rule}; change it, or leave it out."
         ) from None
 
 
 def _unknown(setting: Setting, source: str, form: str) -> str:
     nearest = nearest_place(setting.place, form)
-    hint = f"did you mean {nearest}?" if nearest is not None else "remove it."
+    hint = f"the nearest is {nearest}." if nearest is not None else "remove it."
     return f"{setting.shown} (value {as_written(setting.value)}) in {source} is not a known key: {hint}"
