@@ -66,7 +66,8 @@ def read_value(key: Key, value: object, subject: str, source: str) -> Any:
         return key.kind.parse(value)
     except ValueError:
         raise InputError(
-            f"{subject} {as_written(value)} in {source}: it must be {key.kind.rule}; change it, or leave it out."
+            f"{subject} {as_written(value)} in {source}: it must be {key.kind.rule}; change it, "
+            "or leave it out."
         ) from None
 
 
