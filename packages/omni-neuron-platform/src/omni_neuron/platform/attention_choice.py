@@ -13,8 +13,8 @@ HEAD_SIZE_UNKNOWN = -1  # what vLLM-Omni passes when it only probes a capability
 DEFAULT = "TORCH_SDPA"
 # vLLM-Omni's enumeration of backends is closed, so ours answer to names of it.
 PATHS = {
-    "TORCH_SDPA": "omni_neuron.platform.attention.NeuronSDPABackend",
-    "FLASH_ATTN": "omni_neuron.platform.attention.NeuronFlashBackend",
+    "TORCH_SDPA": "omni_neuron.platform.attention_backends.NeuronSDPABackend",
+    "FLASH_ATTN": "omni_neuron.platform.attention_backends.NeuronFlashBackend",
 }
 
 

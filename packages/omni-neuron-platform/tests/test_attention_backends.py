@@ -2,7 +2,7 @@ import pytest
 import torch
 from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
 
-from omni_neuron.platform.attention import NeuronFlashImpl, NeuronSDPAImpl
+from omni_neuron.platform.attention_backends import NeuronFlashImpl, NeuronSDPAImpl
 from omni_neuron.runtime.errors import InputError
 
 IMPLEMENTATIONS = [NeuronSDPAImpl, NeuronFlashImpl]

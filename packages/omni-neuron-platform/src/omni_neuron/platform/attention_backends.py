@@ -36,6 +36,8 @@ class NeuronSDPAImpl(SDPAImpl):
     of `NeuronFlashImpl`.
     """
 
+    always_explicit = False
+
     def __init__(self, *args: Any, backend_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if backend_kwargs:
             raise InputError(
@@ -54,9 +56,9 @@ class NeuronSDPAImpl(SDPAImpl):
 
         The metadata's mask is bool `[B, Sk]`, True where a key counts; the result has the query's dtype.
         """
-        masked = attn_metadata is not None and attn_metadata.attn_mask is not None
-        if masked and query.device.type != "cpu":
-            return _explicit_softmax(query, key, value, attn_metadata, self.softmax_scale)
+        mask = None if attn_metadata is None else attn_metadata.attn_mask
+        if self.always_explicit or (mask is not None and query.device.type != "cpu"):
+            return explicit_attention(query, key, value, mask, scale=self.softmax_scale)
         return self._forward_impl(query, key, value, attn_metadata, mask_mode="broadcast_k")
 
 
@@ -75,26 +77,4 @@ class NeuronFlashBackend(NeuronSDPABackend):
 class NeuronFlashImpl(NeuronSDPAImpl):
     """The kernels package's attention, on every device."""
 
-    def forward(
-        self,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        attn_metadata: AttentionMetadata | None = None,
-    ) -> torch.Tensor:
-        """Attend `[B, Sq, H, D]` to `[B, Sk, H, D]`.
-
-        The metadata's mask is bool `[B, Sk]`, True where a key counts; the result has the query's dtype.
-        """
-        return _explicit_softmax(query, key, value, attn_metadata, self.softmax_scale)
-
-
-def _explicit_softmax(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    metadata: AttentionMetadata | None,
-    scale: float,
-) -> torch.Tensor:
-    mask = metadata.attn_mask if metadata is not None else None
-    return explicit_attention(query, key, value, mask, scale=scale)
+    always_explicit = True
