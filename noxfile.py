@@ -187,8 +187,8 @@ def constraints(session: nox.Session) -> None:
 @nox.session(default=False)
 def hw_tests(session: nox.Session) -> None:
     """The tests marked for hardware, on the Neuron devices of this host."""
-    from omni_neuron.runtime.devices import DEVICE_FOLDER, device_count
+    from omni_neuron.runtime.devices import DEVICE_FOLDER, chip_count
 
-    if not device_count():
+    if not chip_count():
         session.error(f"There is no Neuron device in {DEVICE_FOLDER}: run this on a trn2 or trn3 host")
     pytest(session, 60, *FOLDERS.values(), "-m", "hardware", "--timeout=1800")

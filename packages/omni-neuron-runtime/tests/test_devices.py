@@ -1,13 +1,13 @@
 from pathlib import Path
 
-from omni_neuron.runtime.devices import device_count, device_nodes
+from omni_neuron.runtime.devices import chip_count, device_nodes
 
 
 def test_nodes_come_in_the_order_of_their_numbers(dev: Path) -> None:
     for number in (10, 2, 0):
         (dev / f"neuron{number}").touch()
     assert [node.name for node in device_nodes(dev)] == ["neuron0", "neuron2", "neuron10"]
-    assert device_count(dev) == 3
+    assert chip_count(dev) == 3
 
 
 def test_other_nodes_do_not_count(dev: Path) -> None:
@@ -17,4 +17,4 @@ def test_other_nodes_do_not_count(dev: Path) -> None:
 
 
 def test_an_absent_folder_holds_no_device(tmp_path: Path) -> None:
-    assert device_count(tmp_path / "nowhere") == 0
+    assert chip_count(tmp_path / "nowhere") == 0

@@ -10,7 +10,7 @@ import torch
 
 from omni_neuron.runtime import mode
 
-mode.device_count = lambda folder: 16
+mode.chip_count = lambda folder: 16
 
 os.environ["NEURON_RT_ROOT_COMM_ID"] = "stale:1"
 os.environ["NEURON_LIBRARY_PATH"] = "/stale"

@@ -26,7 +26,7 @@ def test_the_machine_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     adapter.restore_gelu()
     assert torch.nn.functional.gelu is gelu
     assert adapter.hbm_bytes() == host_memory_bytes()
-    assert adapter.device_count() == 0
+    assert adapter.logical_core_count() == 0
     assert adapter.compile_backend() is None
     assert adapter.process_group_backend() == "gloo"
     assert adapter.platform_target() == "cpu"

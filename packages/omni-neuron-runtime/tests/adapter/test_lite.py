@@ -46,7 +46,7 @@ def test_every_member_is_reached(importable: Any) -> None:
     adapter = LiteAdapter()
     assert adapter.platform_target() == "trn3-rev2"
     assert adapter.hbm_bytes() == 36 << 30
-    assert adapter.device_count() == 64
+    assert adapter.logical_core_count() == 64
     assert adapter.nki_op("ns::op", len, ("x",)) == ("op", "ns::op", len, ("x",))
     assert adapter.wrap_nki(len)[2] is len
     assert adapter.process_group_backend() == "cpu:gloo,neuron:neuron"

@@ -102,7 +102,7 @@ class NeuronOmniPlatform(OmniPlatform, _DevicePlatform):
         visible = envs.visible_devices()
         if visible is not None:
             return len(visible)
-        return CPU_MODE_RANKS if cls.device_type == "cpu" else get_adapter().device_count()
+        return CPU_MODE_RANKS if cls.device_type == "cpu" else get_adapter().logical_core_count()
 
     @classmethod
     def get_device_version(cls) -> str | None:

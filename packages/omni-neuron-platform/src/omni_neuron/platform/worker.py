@@ -15,7 +15,7 @@ from omni_neuron.platform.parallel import register_live_groups
 from omni_neuron.platform.processes.core_setup import announce_sizes, prepare_core
 from omni_neuron.platform.processes.output_thread import install_stream_free_output
 from omni_neuron.platform.processes.startup import reported_failure
-from omni_neuron.runtime.memory import AnonymousMemoryPeak
+from omni_neuron.runtime.memory_peak import AnonymousMemoryPeak
 
 _DeviceWorker: Any = device_worker()
 

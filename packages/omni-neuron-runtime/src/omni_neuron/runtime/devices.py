@@ -15,6 +15,6 @@ def device_nodes(folder: Path = DEVICE_FOLDER) -> tuple[Path, ...]:
     return tuple(path for _, path in sorted(numbered))
 
 
-def device_count(folder: Path = DEVICE_FOLDER) -> int:
+def chip_count(folder: Path = DEVICE_FOLDER) -> int:
     """How many Neuron chips this host shows."""
     return len(device_nodes(folder))

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from omni_neuron.runtime import envs
-from omni_neuron.runtime.devices import DEVICE_FOLDER, device_count
+from omni_neuron.runtime.devices import DEVICE_FOLDER, chip_count
 from omni_neuron.runtime.errors import InputError, SetupError
 from omni_neuron.runtime.wheels import SearchPath, real_wheels
 
@@ -53,7 +53,7 @@ def detect_mode(device_folder: Path = DEVICE_FOLDER) -> Mode:
         return Mode(ModeKind.CPU, f"{envs.cpu_mode.name}=1 is set.")
     if envs.cpu_compile():
         return Mode(ModeKind.INACTIVE, f"{envs.cpu_compile.name}=1 asks for compilation only.")
-    chips = device_count(device_folder)
+    chips = chip_count(device_folder)
     if chips:
         return Mode(
             ModeKind.HARDWARE, f"{chips} Neuron device node{'s' if chips > 1 else ''} in {device_folder}."

@@ -20,7 +20,7 @@ class NeuronAdapter(Protocol):
     def hbm_bytes(self) -> int:
         """Memory of one rank's device in bytes."""
 
-    def device_count(self) -> int:
+    def logical_core_count(self) -> int:
         """Logical cores of this host; 0 on the CPU."""
 
     def synchronize(self) -> None:

@@ -28,7 +28,7 @@ class CpuAdapter:
     def hbm_bytes(self) -> int:
         return host_memory_bytes()
 
-    def device_count(self) -> int:
+    def logical_core_count(self) -> int:
         return 0
 
     def synchronize(self) -> None:

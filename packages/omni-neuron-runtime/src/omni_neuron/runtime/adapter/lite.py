@@ -37,7 +37,7 @@ class LiteAdapter:
         gib = table.get(family, targets.DEFAULT_HBM_GIB) if family else targets.DEFAULT_HBM_GIB
         return int(gib * targets.GIB)
 
-    def device_count(self) -> int:
+    def logical_core_count(self) -> int:
         return int(_member("_compiler", "device_count")())
 
     def synchronize(self) -> None:

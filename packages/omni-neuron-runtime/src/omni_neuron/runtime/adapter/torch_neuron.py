@@ -33,7 +33,7 @@ class TorchNeuronAdapter:
     def hbm_bytes(self) -> int:
         return targets.hbm_bytes(self.platform_target())
 
-    def device_count(self) -> int:
+    def logical_core_count(self) -> int:
         return torch.accelerator.device_count()
 
     def synchronize(self) -> None:

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from omni_neuron.runtime import memory
-from omni_neuron.runtime.memory import AnonymousMemoryPeak, rss_anon_mib
+from omni_neuron.runtime import memory_peak
+from omni_neuron.runtime.memory_peak import AnonymousMemoryPeak, rss_anon_mib
 
 BLOCK_MIB = 64
 
@@ -13,7 +13,7 @@ def test_the_peak_stays_after_the_memory_is_gone() -> None:
     peak = AnonymousMemoryPeak()
     before = peak.mib()
     block = bytearray(b"x" * (BLOCK_MIB << 20))
-    time.sleep(4 * memory.INTERVAL_S)
+    time.sleep(4 * memory_peak.INTERVAL_S)
     del block
     assert peak.mib() >= before + BLOCK_MIB * 0.9
     assert rss_anon_mib() < before + BLOCK_MIB * 0.5
@@ -37,7 +37,7 @@ def test_a_sampler_that_failed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> float:
         raise OSError("no /proc")
 
-    monkeypatch.setattr(memory, "rss_anon_mib", broken)
+    monkeypatch.setattr(memory_peak, "rss_anon_mib", broken)
     deadline = time.monotonic() + 5
     while peak._error is None and time.monotonic() < deadline:
         time.sleep(0.01)
