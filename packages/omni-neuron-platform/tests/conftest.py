@@ -1,4 +1,4 @@
-"""CPU mode for the whole session: the platform is chosen when the engine is first imported."""
+"""What the tests of this package share."""
 
 import os
 import sys
@@ -10,9 +10,20 @@ from typing import Any
 
 import pytest
 
-os.environ["VLLM_NEURON_CPU_MODE"] = "1"
+from omni_neuron.runtime.devices import chip_count
+
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The CPU for the whole session, since the platform is chosen when the engine is first imported.
+
+    A device only where there is one and its tests were asked for.
+    """
+    if config.option.markexpr != "hardware" or not chip_count():
+        os.environ["VLLM_NEURON_CPU_MODE"] = "1"
+
 
 MakeWorker = Callable[..., Any]
 

@@ -3,12 +3,18 @@ from typing import Any
 
 import pytest
 import torch
+from vllm.utils.import_utils import resolve_obj_by_qualname
+from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
 from vllm_omni.diffusion.data import OmniDiffusionConfig
 from vllm_omni.diffusion.distributed.parallel_state import model_parallel_is_initialized
+from vllm_omni.platforms import current_omni_platform
 
 from omni_neuron.platform.lora import NoLoRAManager
 from omni_neuron.platform.worker import NeuronDiffusionWorker
+from omni_neuron.runtime.accuracy import assert_three_way
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.mode import detect_mode
+from omni_neuron.runtime.testing import run_on_device
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +26,32 @@ def test_a_worker_brings_up_its_world(worker: Any) -> None:
     assert torch.distributed.get_world_size() == 1
     assert model_parallel_is_initialized()
     assert worker.device == torch.device("cpu")
+
+
+@pytest.mark.hardware
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", ["TORCH_SDPA", "FLASH_ATTN"])
+def test_on_its_device_attention_errs_as_its_dtype_does(worker: Any, name: str, masked: bool) -> None:
+    backend = resolve_obj_by_qualname(current_omni_platform.get_diffusion_attn_backend_cls(name, 64))
+    site = backend.get_impl_cls()(2, 64, softmax_scale=64**-0.5)
+    mask = torch.arange(40).expand(2, -1) < 31 if masked else None
+
+    def attend(query: Any, key: Any, value: Any, mask: Any) -> Any:
+        return site.forward(query, key, value, AttentionMetadata(attn_mask=mask))
+
+    torch.manual_seed(0)
+    inputs = torch.randn(3, 2, 40, 2, 64).bfloat16()
+    rounded = tuple(inputs)
+    exact = tuple(inputs.float())
+    result = run_on_device(attend, *rounded, mask)
+    assert result.dtype == torch.bfloat16
+    assert_three_way(attend(*exact, mask), attend(*rounded, mask), result)
+
+
+@pytest.mark.hardware
+def test_its_device_is_the_one_that_tests_run_on(worker: Any) -> None:
+    assert worker.device.type == ("neuron" if detect_mode().is_hardware else "cpu")
+    assert worker.device == current_omni_platform.get_torch_device(worker.local_rank)
 
 
 def test_vllms_configuration_knows_all_ranks(worker: Any, two_ranks: list[dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omni_neuron.runtime.accuracy import assert_three_way, compare_three_way
+from omni_neuron.runtime.testing import run_on_device
 
 
 def _samples(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -57,3 +58,11 @@ def test_the_numbers_of_equal_errors() -> None:
 def test_what_cannot_be_compared(expected: torch.Tensor, actual: torch.Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         compare_three_way(torch.ones(3), expected, actual)
+
+
+@pytest.mark.hardware
+def test_a_product_on_the_device_errs_as_its_dtype_does() -> None:
+    generator = torch.Generator().manual_seed(0)
+    left, right = (torch.randn(96, 96, generator=generator).bfloat16() for _ in range(2))
+    expected = left @ right
+    assert_three_way(left.float() @ right.float(), expected, run_on_device(torch.matmul, left, right))
