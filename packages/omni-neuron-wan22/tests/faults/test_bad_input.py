@@ -24,6 +24,10 @@ pytestmark = pytest.mark.slow
         (("a ball", "--boundary-ratio", "2"), "is 2"),
         (("a ball", "--output", "/proc/out.mp4"), "/proc/out.mp4 cannot be written"),
         (("a ball", "--steps", "many"), "--steps"),
+        (("a ball", "--stpes", "3"), "the nearest is --steps"),
+        (("a", "red", "ball"), "put the prompt in quotes"),
+        (("a ball", "--flow-shift", "1e-320"), "must lie in 0.01..100"),
+        (("a ball", "--output", "~nosuchuser/x.mp4"), "no home"),
     ],
 )
 def test_the_sentence_is_the_last_line_and_no_engine_starts(
