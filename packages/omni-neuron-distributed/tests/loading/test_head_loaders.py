@@ -71,9 +71,7 @@ def test_permuted_padded_parts_join_to_the_reordered_tensors(case, storage):
         ],
     }[storage]
     total = -(-heads // tp) * tp
-    expected = [
-        ordered(whole, heads, dim, order, total) for whole, order in zip(wholes, orders, strict=True)
-    ]
+    expected = [ordered(whole, heads, dim, order, total) for whole, order in zip(wholes, orders, strict=True)]
     ranks = []
     for group in tp_groups(tp):
         loader = fused_head_sharded(

@@ -40,7 +40,9 @@ def test_a_placement_is_complete_exactly_when_it_covers_the_parameter_once(cut, 
     if cut == pad:
         placement.require_complete("weight")
     else:
-        with pytest.raises(ShardingError, match="loader of weight writes .* each of the parameter's 12 once"):
+        with pytest.raises(
+            ShardingError, match=r"loader of weight writes .* each of the parameter's 12 once"
+        ):
             placement.require_complete("weight")
 
 

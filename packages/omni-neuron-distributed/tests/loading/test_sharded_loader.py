@@ -1,6 +1,7 @@
 """Whole models from folders: every rank gets its part, and a checkpoint that does not fit is told whole."""
 
 import os
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,12 +11,12 @@ from torch import nn
 from omni_neuron.distributed.errors import CheckpointError, ShardingError
 from omni_neuron.distributed.groups import ParallelContext
 from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.loading.placement import Piece
 from omni_neuron.distributed.loading.sharded_loader import load_sharded
 from omni_neuron.distributed.loading.weight_loaders import (
     WeightLoader,
     replicated,
     set_weight_loader,
-    sharded,
     transposed,
 )
 from omni_neuron.distributed.process_groups import new_parallel_context
@@ -274,19 +275,43 @@ def test_a_loader_that_does_not_fit_its_parameter_is_refused(tmp_path):
         load(tmp_path, model)
 
 
-def anonymous_mib():
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("RssAnon")) / 1024
+def test_a_key_that_two_parameters_would_read_is_refused(tmp_path):
+    save_file(checkpoint(), tmp_path / NAME)
+    model = one_rank_model()
+    model.other = nn.Parameter(torch.empty(8))
+    message = r"aliases use the checkpoint key norm\.weight for other and for norm\.weight"
+    with pytest.raises(InputError, match=message):
+        load(tmp_path, model, aliases={"other": ("norm.weight",)})
 
 
-def test_a_rank_holds_its_share_and_not_the_tensor(tmp_path):
-    rows, columns = 4096, 4096  # 64 MiB, of which one rank of eight keeps 8 MiB
-    save_file({"weight": torch.zeros(rows, columns)}, tmp_path / NAME)
-    with simulated_rank(5, 8):
-        group = new_parallel_context(ParallelLayout(tp=8)).tp
+def test_eight_bit_floats_fill_only_parameters_of_their_own_dtype(tmp_path):
+    values = torch.arange(4.0).to(torch.float8_e4m3fn)
+    save_file({"w": values}, tmp_path / "model.safetensors")
     model = nn.Module()
-    model.weight = nn.Parameter(torch.empty(rows, columns // 8, device="meta"))
-    set_weight_loader(model.weight, sharded(1, group))
-    before = anonymous_mib()
+    model.w = nn.Parameter(torch.empty(4), requires_grad=False)
+    with pytest.raises(CheckpointError) as caught:
+        load_sharded(model, tmp_path)
+    assert caught.value.misfit == ("w holds F8_E4M3 for a parameter of torch.float32",)
+    model.w = nn.Parameter(torch.empty(4, dtype=torch.float8_e4m3fn), requires_grad=False)
     load_sharded(model, tmp_path)
-    assert anonymous_mib() - before < 16
+    assert torch.equal(model.w.float(), values.float())
+
+
+def test_a_loader_that_leaves_entries_out_is_refused_before_anything_is_loaded(tmp_path):
+    class Half(WeightLoader):
+        def placement(self, shapes):
+            whole = replicated().placement(shapes)
+            (piece,) = whole.pieces
+            rows = (slice(0, 6), *piece.read[1:])
+            return replace(whole, pieces=(Piece(0, rows, rows),))
+
+        def expected_shapes(self, param_shape):
+            return [tuple(param_shape)]
+
+    save_file(checkpoint(), tmp_path / NAME)
+    model = one_rank_model()
+    model.norm.weight.data.fill_(-1)
+    set_weight_loader(model.up.weight, Half())
+    with pytest.raises(ShardingError, match=r"loader of up\.weight writes 48 entries, which .* 96 once"):
+        load(tmp_path, model)
+    assert (model.norm.weight == -1).all()

@@ -12,10 +12,14 @@ from omni_neuron.distributed.loading.weight_loaders import (
     fused_sharded,
     get_weight_loader,
     head_sharded,
+    packed_sharded,
+    padded,
+    padded_sharded,
     replicated,
     scaled_bias,
     set_weight_loader,
     sharded,
+    transposed,
     vocab_sharded,
 )
 from omni_neuron.distributed.process_groups import new_parallel_context
@@ -107,6 +111,79 @@ def test_vocabulary_rows_are_cut_equally_and_padded_with_zeros(tp, rows):
     assert joined.shape[0] == -(-rows // tp) * tp
     assert torch.equal(joined[:rows], whole)
     assert not joined[rows:].any()
+
+
+@given(
+    tp=st.integers(1, 4), shares=st.lists(st.integers(1, 3), min_size=1, max_size=4), dim=st.integers(0, 1)
+)
+def test_a_packed_tensor_gives_a_part_of_each_of_its_parts(tp, shares, dim):
+    parts = [counted(share * tp, 2) + 1000 * i for i, share in enumerate(shares)]
+    parts = parts if dim == 0 else [part.T for part in parts]
+    whole = torch.cat(parts, dim)
+    for group in tp_groups(tp):
+        loader = packed_sharded(dim, group, [share * tp for share in shares])
+        source = CountingTensor(whole)
+        value = loader([source])
+        assert source.elements_read == value.numel() == whole.numel() // tp
+        assert loader.expected_shapes(value.shape) == [tuple(whole.shape)]
+        expected = [part.chunk(tp, dim)[group.rank_in_group] for part in parts]
+        assert torch.equal(value, torch.cat(expected, dim))
+
+
+@given(tp=st.integers(1, 5), size=st.integers(1, 9), dim=st.sampled_from([0, 1, -1]))
+def test_padded_shards_join_to_the_tensor_and_zeros(tp, size, dim):
+    shape = [2, 2]
+    shape[dim] = size
+    whole = counted(*shape)
+    shards = []
+    for group in tp_groups(tp):
+        loader = padded_sharded(dim, group, size)
+        loader.placement([tuple(shape)]).require_complete("weight")
+        shards.append(loader([CountingTensor(whole)]))
+        assert loader.expected_shapes(shards[-1].shape) == [tuple(shape)]
+    joined = torch.cat(shards, dim)
+    assert torch.equal(joined.narrow(dim, 0, size), whole)
+    assert not joined.narrow(dim, size, joined.shape[dim] - size).any()
+
+
+@given(tp=st.integers(1, 4), share=st.integers(1, 3), dim=st.integers(0, 1), more=st.integers(0, 3))
+def test_transposed_storage_and_padding_of_the_last_dimension(tp, share, dim, more):
+    shape = [3, 3]
+    shape[dim] = share * tp
+    whole = counted(*shape)
+    for group in tp_groups(tp):
+        shard = whole.chunk(tp, dim)[group.rank_in_group]
+        wide = torch.nn.functional.pad(shard, (0, more))
+        tall = torch.nn.functional.pad(shard.T, (0, 0, 0, more))
+        inner = sharded(dim, group)
+        size, rows = shard.shape[1], shard.T.shape[0]
+        for loader, expected in (
+            (transposed(inner), shard.T),
+            (transposed(transposed(inner)), shard),
+            (padded(inner, -1, size, size + more), wide),
+            (transposed(padded(inner, -1, size, size + more)), wide.T),
+            (padded(transposed(inner), 0, rows, rows + more), tall),
+        ):
+            loader.placement([tuple(shape)]).require_complete("weight")
+            value = loader([CountingTensor(whole)])
+            assert torch.equal(value, expected)
+            assert loader.expected_shapes(value.shape) == [tuple(shape)]
+
+
+def test_a_padded_scaled_bias():
+    for group in tp_groups(2):
+        loader = padded(scaled_bias(group), 0, 3, 5)
+        assert loader([CountingTensor(counted(3))]).tolist() == [0.5, 1, 1.5, 0, 0]
+        assert loader.expected_shapes((5,)) == [(3,)]
+
+
+def test_wrappers_that_do_not_fit_are_refused():
+    with pytest.raises(ShardingError, match="padded_size=2 must be at least size=3"):
+        padded(replicated(), 0, 3, 2)
+    with pytest.raises(ShardingError, match="dimension 0=4 must be size=3 before padding"):
+        padded(replicated(), 0, 3, 8).placement([(4,)])
+    with pytest.raises(ShardingError, match="must have two dimensions"):
+        transposed(replicated()).placement([(2, 3, 4)])
 
 
 def test_what_the_group_does_not_divide_is_refused():

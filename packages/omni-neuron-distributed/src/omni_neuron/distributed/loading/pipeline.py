@@ -11,6 +11,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -81,7 +82,7 @@ class Pipeline:
             for part in requests(ranges_to_prefetch(self._plans, self._prefetch)):
                 if part.position + part.size <= self._position:
                     continue  # reading has overtaken it
-                self._stages.wait_until(lambda part=part: near(part))  # type: ignore[misc]
+                self._stages.wait_until(partial(near, part))
                 will_need(files[part.file], part)
 
     def read(self) -> None:
@@ -92,14 +93,7 @@ class Pipeline:
                 self._wait_for_host_memory(target.staged_bytes)
                 target.allocate()
                 for block in plan.blocks:
-                    self._position = block.position
-                    self._stages.moved()
-                    memory, buffer = target.memory_of(block), None
-                    if memory is None:
-                        buffer = self._stages.take(self._buffers)
-                        memory = buffer[: block.size]
-                    read_into(files[block.tensor.file], block.tensor, block.offset, memory)
-                    self._deliveries.put(_Delivery(target, block, buffer))
+                    self._read_block(files, target, block)
                 self._deliveries.put(_Delivery(target))
 
     def deliver(self) -> None:
@@ -118,6 +112,16 @@ class Pipeline:
                 target.written += volume(block.write)
                 self.delivered_bytes += block.useful_bytes
             self._stages.moved()
+
+    def _read_block(self, files: Descriptors, target: Target, block: Block) -> None:
+        self._position = block.position
+        self._stages.moved()
+        memory, buffer = target.memory_of(block), None
+        if memory is None:
+            buffer = self._stages.take(self._buffers)
+            memory = buffer[: block.size]
+        read_into(files[block.tensor.file], block.tensor, block.offset, memory)
+        self._deliveries.put(_Delivery(target, block, buffer))
 
     def _wait_for_host_memory(self, size: int) -> None:
         """Let at most HOST_BYTES, or one parameter, be on their way to a device."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 
 import torch
 from torch import nn
@@ -48,10 +49,15 @@ class Target:
 
     def allocate(self) -> None:
         """Host memory of the parameter's shape, zeroed where no tensor of the checkpoint goes."""
-        if self.in_place and self.device.type == "cpu":
+        shape = self.plan.placement.shape
+        if self.staged_bytes:
+            # A mapping of its own goes back to the system at once, which freed memory of malloc may not.
+            mapped = mmap.mmap(-1, self.staged_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self.value = torch.frombuffer(mapped, dtype=self.dtype).view(shape)
+        elif self.in_place and self.device.type == "cpu":
             self.value = self.parameter.data
         else:
-            self.value = torch.empty(self.plan.placement.shape, dtype=self.dtype, device="cpu")
+            self.value = torch.empty(shape, dtype=self.dtype, device="cpu")
         self.plan.placement.zero_padding(self.value)
 
     def memory_of(self, block: Block) -> torch.Tensor | None:
