@@ -6,6 +6,7 @@ to a process; it writes down who calls what, and computes nothing.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,21 +25,20 @@ CORES = "NEURON_RT_VISIBLE_CORES"
 
 
 def _metadata(folder: Path, name: str, version: str, entry_points: str = "") -> None:
-    """What an installer would leave beside the recorded packages."""
+    """What an installer would leave beside the package."""
     package = name.replace("-", "_")
     info = folder / f"{package}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     (info / "entry_points.txt").write_text(entry_points)
-    files = (HERE / "recorded_wheels" / package).rglob("*.py")
-    (info / "RECORD").write_text(
-        "".join(f"{file.relative_to(HERE / 'recorded_wheels')},,\n" for file in files)
-    )
+    files = (folder / package).rglob("*.py")
+    (info / "RECORD").write_text("".join(f"{file.relative_to(folder)},,\n" for file in files))
 
 
 @pytest.fixture(scope="module")
 def rank(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     site = tmp_path_factory.mktemp("site")
+    shutil.copytree(HERE / "recorded_wheels", site, dirs_exist_ok=True)
     _metadata(
         site,
         "vllm-neuron",
@@ -50,7 +50,7 @@ def rank(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     done = subprocess.run(
         [sys.executable, str(HERE / "recorded_worker.py")],
-        env={**environment, "PYTHONPATH": f"{HERE / 'recorded_wheels'}{os.pathsep}{site}"},
+        env={**environment, "PYTHONPATH": str(site)},
         capture_output=True,
         text=True,
         timeout=110,
