@@ -1,5 +1,6 @@
 """Bugs that leave rank 0 or most pixels right: each is planted, and the guard against it must go off."""
 
+from functools import cache
 from unittest import mock
 
 import pytest
@@ -35,6 +36,7 @@ def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+@cache  # made before the ranks' threads start
 def tp_groups():
     return simulate_groups(2, lambda: new_parallel_group("tp", [(1, 0)]))
 
