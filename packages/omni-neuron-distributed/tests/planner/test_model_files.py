@@ -1,0 +1,87 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from omni_neuron.distributed.planner.model_files import known_models, load_model
+from omni_neuron.runtime.errors import InputError
+
+INDEX = {
+    "_class_name": "WanPipeline",
+    "expand_timesteps": True,
+    "transformer_2": [None, None],
+}
+TRANSFORMER = {
+    "num_layers": 30, "num_attention_heads": 24, "attention_head_dim": 128, "ffn_dim": 14336,
+    "in_channels": 48, "out_channels": 48, "patch_size": [1, 2, 2], "text_dim": 4096, "freq_dim": 256,
+}  # fmt: skip
+VAE = {
+    "base_dim": 160, "decoder_base_dim": 256, "z_dim": 48, "dim_mult": [1, 2, 4, 4], "num_res_blocks": 2,
+    "temperal_downsample": [False, True, True], "is_residual": True, "in_channels": 12, "patch_size": 2,
+    "scale_factor_temporal": 4, "scale_factor_spatial": 16,
+}  # fmt: skip
+TEXT_ENCODER = {
+    "num_layers": 24, "d_model": 4096, "num_heads": 64, "d_kv": 64, "d_ff": 10240, "vocab_size": 256384,
+    "relative_attention_num_buckets": 32,
+}  # fmt: skip
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    (tmp_path / "model_index.json").write_text(json.dumps(INDEX))
+    for part, config in (("transformer", TRANSFORMER), ("vae", VAE), ("text_encoder", TEXT_ENCODER)):
+        (tmp_path / part).mkdir()
+        (tmp_path / part / "config.json").write_text(json.dumps(config))
+    return tmp_path
+
+
+def test_the_four_models_have_data_files():
+    assert known_models() == ["wan2.1-t2v-1.3b", "wan2.2-i2v-a14b", "wan2.2-t2v-a14b", "wan2.2-ti2v-5b"]
+
+
+def test_a_folder_gives_the_geometry_of_its_config_files(checkpoint: Path):
+    known, found = load_model("wan2.2-ti2v-5b"), load_model(str(checkpoint))
+    assert (found.dit, found.vae, found.text_encoder) == (known.dit, known.vae, known.text_encoder)
+    assert found.experts == 1
+    assert found.per_token_time
+    assert not found.image_condition
+
+
+def test_a_second_expert_and_an_image_pipeline_are_seen(checkpoint: Path):
+    index = {**INDEX, "_class_name": "WanImageToVideoPipeline", "transformer_2": ["diffusers", "Wan"]}
+    (checkpoint / "model_index.json").write_text(json.dumps(index))
+    found = load_model(str(checkpoint))
+    assert (found.experts, found.image_condition) == (2, True)
+
+
+def test_optional_fields_of_the_older_vae_have_its_defaults(checkpoint: Path):
+    config = {**VAE, "base_dim": 96, "decoder_base_dim": None, "z_dim": 16}
+    for field in (
+        "is_residual",
+        "in_channels",
+        "patch_size",
+        "scale_factor_temporal",
+        "scale_factor_spatial",
+    ):
+        del config[field]
+    (checkpoint / "vae" / "config.json").write_text(json.dumps(config))
+    assert load_model(str(checkpoint)).vae == load_model("wan2.2-t2v-a14b").vae
+
+
+def test_an_unknown_model_is_refused_with_the_nearest_name():
+    with pytest.raises(InputError, match=r"model='wan2\.2-t2v-14b' .* nearest name is wan2\.2-t2v-a14b"):
+        load_model("wan2.2-t2v-14b")
+
+
+def test_a_missing_field_is_named(checkpoint: Path):
+    config = {name: value for name, value in TRANSFORMER.items() if name != "ffn_dim"}
+    (checkpoint / "transformer" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match="lacks the field 'ffn_dim'"):
+        load_model(str(checkpoint))
+
+
+@pytest.mark.parametrize("content", ["{", "[]"])
+def test_an_unreadable_file_is_named(checkpoint: Path, content: str):
+    (checkpoint / "vae" / "config.json").write_text(content)
+    with pytest.raises(InputError, match=r"vae/config\.json: must"):
+        load_model(str(checkpoint))
