@@ -45,6 +45,8 @@ def draw_text(layout: ParallelLayout, topology: Topology) -> str:
             "  " + " ".join(f"[{_chip_text(chip, numbers, topology, width)}]" for chip in row)
             for row in chip_rows(topology)
         ]
+    if layout.placement is not None:
+        drawn.append(f"Placement, the core of every position: {list(layout.placement)}")
     return "\n".join(drawn)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from omni_neuron.distributed.planner.anatomy import anatomy
 from omni_neuron.distributed.planner.calibration import published_points, residual_table
 from omni_neuron.distributed.planner.candidate import Candidate
 from omni_neuron.distributed.planner.drawing import draw_text
@@ -19,8 +20,9 @@ _COLUMNS = (
 
 def report(plan: Plan, top: int) -> str:
     """The whole text for people; ``top`` limits the rows of the table."""
-    parts = [_heading(plan), _table(plan.candidates[:top]), *_rejected(plan), _calibration()]
     chosen = plan.candidates[0]
+    parts = [_heading(plan), _table(plan.candidates[:top]), *_rejected(plan), _calibration()]
+    parts.append(f"Row 1 in detail\n\n{anatomy(plan.job, chosen, plan.topology)}")
     if chosen.routable:
         parts.append(draw_text(chosen.choice.layout, plan.topology))
     return "\n\n".join(parts)

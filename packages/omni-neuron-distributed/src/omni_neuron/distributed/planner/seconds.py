@@ -46,12 +46,25 @@ class Kernels:
 
 @dataclass(frozen=True)
 class Seconds:
-    """One request, phase by phase."""
+    """One request: the encoders, the parts of denoising, the decoder, and the way to the caller.
+
+    ``between`` is what the memory adds outside matrix products, ``waits`` collectives, ``ring`` what of the
+    ring does not hide, ``swap`` the exchange of experts.
+    """
 
     encode: float
-    denoise: float
+    linear: float
+    attention: float
+    between: float
+    waits: float
+    ring: float
+    swap: float
     decode: float
     output: float
+
+    @property
+    def denoise(self) -> float:
+        return self.linear + self.attention + self.between + self.waits + self.ring + self.swap
 
     @property
     def total(self) -> float:
@@ -71,21 +84,28 @@ def kernels() -> Kernels:
 def published_seconds(amounts: Amounts, machine: Machine, fitted: Constants) -> Seconds:
     """Seconds at the efficiency of the published runs."""
     rate = machine.flops_per_s * fitted.compute_efficiency
-    attention = amounts.attention / rate
-    arithmetic = amounts.linear / rate + attention + amounts.dequantise / (machine.hbm_gb_s * 1e9)
-    return _phases(amounts, fitted, amounts.prompt / rate, arithmetic, attention)
+    return _seconds(
+        amounts,
+        fitted,
+        prompt=amounts.prompt / rate,
+        linear=amounts.linear / rate,
+        attention=amounts.attention / rate,
+        between=amounts.dequantise / (machine.hbm_gb_s * 1e9),
+    )
 
 
 def kernel_seconds(amounts: Amounts, machine: Machine, fitted: Constants, used: Kernels) -> Seconds:
     """Seconds at the utilisation of our kernels; the rest of a forward runs at the speed of memory."""
     memory = machine.hbm_gb_s * 1e9
-    linear_rate = machine.flops_per_s * used.linear
-    linear = max(amounts.linear / linear_rate, amounts.memory.linear / memory)
-    attention = max(
-        amounts.attention / (machine.flops_per_s * used.attention), amounts.memory.attention / memory
+    linear_rate, attention_rate = machine.flops_per_s * used.linear, machine.flops_per_s * used.attention
+    return _seconds(
+        amounts,
+        fitted,
+        prompt=amounts.prompt / linear_rate,
+        linear=max(amounts.linear / linear_rate, amounts.memory.linear / memory),
+        attention=max(amounts.attention / attention_rate, amounts.memory.attention / memory),
+        between=amounts.memory.elementwise / memory,
     )
-    arithmetic = linear + attention + amounts.memory.elementwise / memory
-    return _phases(amounts, fitted, amounts.prompt / linear_rate, arithmetic, attention)
 
 
 def wire_seconds(wire: Wire, fitted: Constants) -> float:
@@ -98,15 +118,19 @@ def exposed_ring_seconds(amounts: Amounts, fitted: Constants, attention: float) 
     return max(0.0, wire_seconds(amounts.ring, fitted) - amounts.ring_cover * attention)
 
 
-def _phases(
-    amounts: Amounts, fitted: Constants, prompt: float, arithmetic: float, attention: float
+def _seconds(
+    amounts: Amounts, fitted: Constants, *, prompt: float, linear: float, attention: float, between: float
 ) -> Seconds:
     waits = {phase: wire_seconds(wire, fitted) for phase, wire in amounts.wires.items()}
-    ring = exposed_ring_seconds(amounts, fitted, attention)
     vae = fitted.vae_tflops * 1e12
     return Seconds(
         encode=prompt + waits["encode"] + amounts.images * fitted.image_s + amounts.vae_encode / vae,
-        denoise=arithmetic + waits["denoise"] + ring + amounts.swap,
+        linear=linear,
+        attention=attention,
+        between=between,
+        waits=waits["denoise"],
+        ring=exposed_ring_seconds(amounts, fitted, attention),
+        swap=amounts.swap,
         decode=amounts.vae_decode / vae + waits["decode"],
         output=amounts.output_values * fitted.output_ns * 1e-9,
     )
