@@ -1,0 +1,1 @@
+"""Running kernels: cores, ranks, their meetings, and the launch."""

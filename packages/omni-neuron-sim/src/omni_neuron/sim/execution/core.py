@@ -1,0 +1,137 @@
+"""One physical core in the middle of a kernel: everything an instruction needs to know about where it
+runs."""
+
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omni_neuron.sim.errors import KernelError, kernel_line
+from omni_neuron.sim.machine import CHIPS, Generation
+from omni_neuron.sim.memory.buffer import Allocation, Buffer
+from omni_neuron.sim.memory.spaces import MemorySpace
+from omni_neuron.sim.numerics.formats import Array, DType
+
+if TYPE_CHECKING:
+    from omni_neuron.sim.cost.trace import Trace
+    from omni_neuron.sim.execution.world import World
+
+GENERATION: dict[Generation, int] = {"trn1": 2, "trn2": 3, "trn3": 4}
+
+
+class ReductionRegisters:
+    """One fp32 value per partition that a chain of instructions reduces into."""
+
+    def __init__(self) -> None:
+        self.values = np.zeros(128, dtype=np.float32)
+        self.undefined = np.zeros(128, dtype=np.uint8)
+        self.valid = False
+
+
+class Core:
+    """State of (rank, core): memory in use, reduction registers, the place in the program."""
+
+    def __init__(self, world: "World", rank: int, core_id: int, trace: "Trace | None" = None) -> None:
+        self.world = world
+        self.rank = rank
+        self.core_id = core_id
+        self.trace = trace
+        self.chip = CHIPS[world.target]
+        self.lnc = world.lnc
+        self.generation = GENERATION[world.target]
+        self.allocations: list[Allocation] = []
+        self.holders: dict[MemorySpace, dict[int, weakref.ref[Buffer]]] = {s: {} for s in MemorySpace}
+        self.registers = {"scalar": ReductionRegisters(), "vector": ReductionRegisters()}
+        self.instructions = 0
+        self.opcode = ""
+        self.shared_allocations = 0
+        self.random = np.random.default_rng(world.seed + 2 * rank + core_id)
+
+    @property
+    def memory(self) -> "object":
+        return self.chip.core.memory
+
+    @property
+    def epoch(self) -> int:
+        """How often the cores of this rank have met."""
+        return self.world.epochs[self.rank]
+
+    def __str__(self) -> str:
+        return f"rank {self.rank} core {self.core_id}"
+
+    def here(self) -> str:
+        """The instruction and the line that run now."""
+        return f"{self.opcode or 'the kernel'} at {kernel_line()}"
+
+    def error(self, rule: str, what: str) -> KernelError:
+        return KernelError(rule, what, opcode=self.opcode, core=str(self) if self.world.cores > 1 else "")
+
+    def hold(self, buffer: Buffer) -> None:
+        """Remember that an addressed buffer has content."""
+        holders = self.holders[buffer.space]
+        if buffer.identity not in holders:
+            holders[buffer.identity] = weakref.ref(buffer)
+
+    def allocate(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        space: MemorySpace,
+        name: str = "",
+        address: tuple[int, int] | None = None,
+        content: Array | None = None,
+    ) -> Buffer:
+        """A new buffer; shared HBM is one for both cores, found by the order of allocation."""
+        row = (
+            int(np.prod(shape[1:], dtype=np.int64)) if space.on_chip else int(np.prod(shape, dtype=np.int64))
+        )
+        name = name or f"{space.value}_{len(self.allocations)}"
+        allocation = Allocation(name, space, shape, dtype, row * dtype.itemsize, address, kernel_line())
+        if space is MemorySpace.shared_hbm and self.lnc > 1:
+            self.shared_allocations += 1
+            return self.world.shared(self, allocation, content)
+        buffer = Buffer(allocation, self.world.precise, content)
+        if space.on_chip:
+            self.allocations.append(allocation)
+        return buffer
+
+    def touch(self, buffer: Buffer) -> None:
+        """The running instruction uses a buffer."""
+        allocation = buffer.allocation
+        if allocation.first_use < 0:
+            allocation.first_use = self.instructions
+        allocation.last_use = self.instructions
+
+
+_running = threading.local()
+
+
+def current_core() -> Core:
+    """The core that this thread runs. KernelError outside of a kernel."""
+    core: Core | None = getattr(_running, "core", None)
+    if core is None:
+        raise KernelError(
+            "launch", "NKI instructions and tensors exist only while a kernel runs: call the kernel."
+        )
+    return core
+
+
+def running() -> bool:
+    """Whether this thread is inside a kernel."""
+    return getattr(_running, "core", None) is not None
+
+
+class entered:  # noqa: N801 - reads as `with entered(core):`
+    """Make `core` the one that this thread runs."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+
+    def __enter__(self) -> Core:
+        self.before = getattr(_running, "core", None)
+        _running.core = self.core
+        return self.core
+
+    def __exit__(self, *_: object) -> None:
+        _running.core = self.before

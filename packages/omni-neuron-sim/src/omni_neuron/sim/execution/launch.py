@@ -1,0 +1,163 @@
+"""Launching a kernel on simulated cores."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from omni_neuron.sim import envs
+from omni_neuron.sim.errors import KernelError
+from omni_neuron.sim.execution.core import Core, entered
+from omni_neuron.sim.execution.host import (
+    check_defined,
+    copy_back,
+    framework,
+    is_array,
+    place_argument,
+    result,
+)
+from omni_neuron.sim.execution.world import World
+from omni_neuron.sim.machine import CHIPS
+from omni_neuron.sim.memory.placement import Peak, check_capacity
+from omni_neuron.sim.memory.tensor import NkiTensor
+
+if TYPE_CHECKING:
+    from omni_neuron.sim.cost.trace import Trace
+
+
+class PerRank:
+    """An argument that differs between ranks: one value for each, in rank order."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = tuple(values)
+
+
+@dataclass
+class Run:
+    """A finished launch: results of each rank, and what each core used."""
+
+    results: list[Any]
+    sbuf: list[Peak]
+    psum: list[Peak]
+    traces: "list[Trace]"
+    cores: list[Core]
+
+
+def simulate(
+    kernel: Any,
+    *args: Any,
+    lnc: int = 1,
+    ranks: int = 1,
+    target: str | None = None,
+    precise: bool | None = None,
+    seed: int = 0,
+    time_limit_s: float = 600.0,
+    **kwargs: Any,
+) -> Any:
+    """Run a kernel and return what it returns, as arrays of the caller's framework.
+
+    Args:
+        kernel: a function decorated with `nki.jit`, or the plain function.
+        args, kwargs: its arguments; numpy, torch or jax arrays become tensors in HBM, `PerRank` gives each
+            rank its own.
+        lnc: physical cores per logical core, 1 or 2.
+        ranks: logical cores that run the kernel together; with more than one the result is a list, one per
+            rank.
+        target: trn1, trn2 or trn3; by default `NEURON_PLATFORM_TARGET_OVERRIDE`, then trn2.
+        precise: round to the stored dtypes (True) or keep narrow floats in fp32; by default
+            `NKI_PRECISE_FP`, then True.
+        seed: of the random instructions.
+        time_limit_s: how long the ranks may take.
+
+    Arrays that the kernel writes into are updated in place. Raises KernelError where the kernel breaks a
+    rule of the machine, ValueError for an impossible launch, TimeoutError after the time limit.
+    """
+    run = launch(kernel, args, kwargs, lnc, ranks, target, precise, seed, time_limit_s)
+    return run.results if ranks > 1 else run.results[0]
+
+
+def launch(
+    kernel: Any,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    lnc: int = 1,
+    ranks: int = 1,
+    target: str | None = None,
+    precise: bool | None = None,
+    seed: int = 0,
+    time_limit_s: float = 600.0,
+    traced: bool = False,
+    grid: bool | None = None,
+) -> Run:
+    """`simulate` with everything that is known afterwards."""
+    generation = envs.target() if target is None else envs.as_target(target)
+    if lnc not in CHIPS[generation].logical_core_sizes:
+        raise ValueError(f"lnc is {lnc}: {generation} has {CHIPS[generation].logical_core_sizes}.")
+    if ranks < 1:
+        raise ValueError(f"ranks is {ranks}: at least 1.")
+    with_grid = lnc > 1 if grid is None else grid
+    rounding = envs.precise() if precise is None else precise
+    world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s)
+    cores = [Core(world, rank, core, _trace(traced)) for rank in range(ranks) for core in range(lnc)]
+    function = getattr(kernel, "function", kernel)
+    everything = [*args, *kwargs.values()]
+    kind = framework([v for a in everything for v in (a.values if isinstance(a, PerRank) else (a,))])
+
+    def program(core: Core) -> tuple[Any, list[tuple[Any, NkiTensor]]]:
+        placed: list[tuple[Any, NkiTensor]] = []
+        positional = [_argument(core, f"arg{i}", a, placed) for i, a in enumerate(args)]
+        named = {name: _argument(core, name, a, placed) for name, a in kwargs.items()}
+        return function(*positional, **named), placed
+
+    outcomes = world.run(cores, program)
+    peaks = [check_capacity(core.allocations, core.chip.core.memory) for core in cores]
+    results = []
+    for core, (value, placed) in zip(cores, outcomes, strict=True):
+        if core.core_id == 0:
+            results.append(_finish(core, value, placed, kind))
+    return Run(
+        results, [p[0] for p in peaks], [p[1] for p in peaks], [c.trace for c in cores if c.trace], cores
+    )
+
+
+def _trace(traced: bool) -> "Trace | None":
+    if not traced:
+        return None
+    from omni_neuron.sim.cost.trace import Trace
+
+    return Trace()
+
+
+def _finish(core: Core, value: Any, placed: list[tuple[Any, NkiTensor]], kind: str) -> Any:
+    lnc, core.lnc = core.lnc, 1  # the cores are done: no race is possible any more
+    try:
+        with entered(core):
+            returned = result(value, kind)
+            check_defined(value, core)
+            for original, tensor in placed:
+                if tensor.buffer_.written:
+                    check_defined(tensor, core)
+                    copy_back(original, tensor)
+            return returned
+    finally:
+        core.lnc = lnc
+
+
+def _argument(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTensor]]) -> Any:
+    """A kernel's argument: arrays become tensors, tuples are searched, everything else is a constant."""
+    if isinstance(value, PerRank):
+        if len(value.values) != core.world.ranks:
+            raise KernelError(
+                "arguments", f"{name} has {len(value.values)} values for {core.world.ranks} ranks."
+            )
+        value = value.values[core.rank]
+    if is_array(value):
+        tensor = place_argument(core, name, value)
+        placed.append((value, tensor))
+        return tensor
+    if isinstance(value, list):
+        raise KernelError("arguments", f"{name} is a list, which kernels do not take: pass a tuple.")
+    if type(value) is tuple:
+        return tuple(_argument(core, f"{name}_{i}", v, placed) for i, v in enumerate(value))
+    return value.item() if isinstance(value, np.generic) else value

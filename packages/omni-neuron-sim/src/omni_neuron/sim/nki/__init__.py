@@ -1,0 +1,11 @@
+"""NKI 0.6 on the CPU: `import omni_neuron.sim.nki as nki` stands in for `import nki`."""
+
+from omni_neuron.sim.nki import collectives, isa, language, simulator, typing
+from omni_neuron.sim.nki.kernel import Kernel, jit, simulate
+from omni_neuron.sim.numerics.formats import DType
+
+__version__ = "0.6.0"
+
+dtype = DType
+
+__all__ = ["Kernel", "collectives", "dtype", "isa", "jit", "language", "simulate", "simulator", "typing"]

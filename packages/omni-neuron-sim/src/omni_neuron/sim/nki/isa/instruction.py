@@ -1,0 +1,72 @@
+"""What every instruction does besides its work: counting, live ranges, the trace, errors with its name."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec
+
+import numpy as np
+
+from omni_neuron.sim.errors import KernelError
+from omni_neuron.sim.execution.core import current_core
+from omni_neuron.sim.memory.tensor import NkiTensor
+from omni_neuron.sim.nki.isa.enums import Engine
+
+P = ParamSpec("P")
+
+
+@dataclass(slots=True)
+class Work:
+    """What an instruction did: on which engine, from and to which tensors, and for waits with whom."""
+
+    engine: Engine
+    writes: tuple[NkiTensor, ...] = ()
+    reads: tuple[NkiTensor, ...] = ()
+    meeting: object = None
+
+
+class NkiInstruction:
+    """The handle that a call returns. Scheduling hints do not change results, so they are only remembered."""
+
+    def __init__(self, opcode: str, name: str | None, index: int, engine: Engine) -> None:
+        self.opcode = opcode
+        self.name = name
+        self.index = index
+        self.engine = engine
+        self.producers: tuple[NkiInstruction, ...] = ()
+
+    def depends_on(self, *producers: "NkiInstruction") -> "NkiInstruction":
+        """Run after `producers`; program order already does."""
+        self.producers += producers
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{self.opcode} {self.name or self.index}>"
+
+
+def instruction(function: Callable[P, Work]) -> Callable[P, NkiInstruction]:
+    """Make a function of `nki.isa` an instruction of the running core."""
+    opcode = function.__name__
+
+    @functools.wraps(function)
+    def issue(*args: P.args, **kwargs: P.kwargs) -> NkiInstruction:
+        core = current_core()
+        core.opcode = opcode
+        core.instructions += 1
+        try:
+            with np.errstate(all="ignore"):
+                work = function(*args, **kwargs)
+        except KernelError as error:
+            if error.opcode or not error.what:
+                raise
+            place = str(core) if core.world.cores > 1 else ""
+            raise KernelError(error.rule, error.what, error.where, opcode, place) from None
+        for tensor in (*work.writes, *work.reads):
+            core.touch(tensor.buffer_)
+        if core.trace is not None:
+            core.trace.record(core, opcode, work)
+        core.opcode = ""
+        name = kwargs.get("name")
+        return NkiInstruction(opcode, name if isinstance(name, str) else None, core.instructions, work.engine)
+
+    return issue

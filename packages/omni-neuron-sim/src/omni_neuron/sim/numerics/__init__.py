@@ -1,0 +1,1 @@
+"""Number formats, arithmetic and activation functions of the engines, on numpy arrays."""
