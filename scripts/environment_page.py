@@ -4,7 +4,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from omni_neuron.runtime.env_var import markdown_table
+from omni_neuron.runtime.env_var import documented
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "environment.md"
@@ -24,10 +24,18 @@ def modules() -> list[ModuleType]:
     return [import_module(f"omni_neuron.{name}.envs") for name in names]
 
 
+def table(module: ModuleType) -> str:
+    """One package's variables; a package that stands on none of ours lists them by itself."""
+    rows = ["| variable | value | default | meaning |", "|---|---|---|---|"]
+    for name, *cells in documented(module) or module.VARIABLES:
+        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in (f"`{name}`", *cells)) + " |")
+    return "\n".join(rows) + "\n"
+
+
 def page() -> str:
     """The text of the page."""
     sections = [
-        f"## {module.__name__.rpartition('.')[0]}\n\n{module.__doc__.strip()}\n\n{markdown_table(module)}"
+        f"## {module.__name__.rpartition('.')[0]}\n\n{module.__doc__.strip()}\n\n{table(module)}"
         for module in modules()
     ]
     return "\n".join([INTRODUCTION, *sections])

@@ -1,8 +1,5 @@
 """Collectives give list order: over real ranks, on 64 simulated ones, and where a device follows the list."""
 
-from contextlib import nullcontext
-from unittest import mock
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -96,8 +93,9 @@ def test_eight_real_ranks_follow_the_list_of_any_group():
 def simulated(partition, *, list_order=False):
     world_size = sum(map(len, partition))
     groups = simulate_groups(world_size, lambda: new_parallel_group("cp", partition))
-    follows_list = mock.patch.object(collectives, "_in_list_order", return_value=True)
-    with follows_list if list_order else nullcontext():
+    with pytest.MonkeyPatch.context() as patch:
+        if list_order:
+            patch.setattr(collectives, "_in_list_order", lambda *arguments: True)
         return simulate_ranks(groups, check_collectives, list_order=list_order)
 
 

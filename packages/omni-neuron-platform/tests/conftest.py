@@ -68,8 +68,18 @@ def make_worker() -> Iterator[MakeWorker]:
 @pytest.fixture(scope="session")
 def two_ranks() -> list[dict[str, Any]]:
     """What `rank_cases.both_branches` finds in a world of two ranks, each a real worker, by rank."""
+    return _run_ranks(2, "both_branches")
+
+
+@pytest.fixture(scope="session")
+def four_ranks() -> list[dict[str, Any]]:
+    """What `rank_cases.placed_groups` finds with the ranks 3, 1, 0, 2 in the layout's four positions."""
+    return _run_ranks(4, "placed_groups", "3,1,0,2")
+
+
+def _run_ranks(world_size: int, case: str, *arguments: Any) -> list[dict[str, Any]]:
     from omni_neuron.distributed.testing import run_ranks
     from omni_neuron.platform.processes.fork_server import start_fork_server
 
     start_fork_server()  # the ranks fork from it, so the engine is imported once
-    return run_ranks(2, _helper("rank_cases").both_branches, timeout_s=240)
+    return run_ranks(world_size, getattr(_helper("rank_cases"), case), *arguments, timeout_s=240)

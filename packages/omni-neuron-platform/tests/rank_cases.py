@@ -56,6 +56,37 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {
 }
 
 
+def placed_groups(rank: int, placement: str) -> dict[str, Any]:
+    """What a worker knows about its groups after they were placed."""
+    from vllm_omni.diffusion.data import OmniDiffusionConfig
+
+    from omni_neuron.distributed.collectives import all_gather
+    from omni_neuron.platform.parallel import parallel_context
+    from omni_neuron.platform.worker import NeuronDiffusionWorker
+    from omni_neuron.runtime.adapter import get_adapter
+
+    config = OmniDiffusionConfig(
+        model=None,
+        model_class_name="WanPipeline",
+        dtype="float32",
+        num_gpus=4,
+        parallel_config={"ulysses_degree": 2, "ring_degree": 2},
+        model_config={"placement": placement},
+    )
+    NeuronDiffusionWorker(rank, rank, config, skip_load_model=True)
+    context = parallel_context()
+    groups = {name: getattr(context, name) for name in ("tp", "cp", "ulysses", "ring", "cfg")}
+    return {
+        "context": {name: (group.ranks, group.rank_in_group) for name, group in groups.items()},
+        "registered": {
+            name: get_adapter().replica_groups(group.group_name)
+            for name, group in groups.items()
+            if group.size > 1
+        },
+        "gathered": all_gather(torch.tensor([rank]), context.cp, 0).tolist(),
+    }
+
+
 def both_branches(rank: int) -> dict[str, Any]:
     """Every case by both mixins, and what the worker knows about its groups."""
     from vllm_omni.diffusion.data import OmniDiffusionConfig

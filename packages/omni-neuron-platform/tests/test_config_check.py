@@ -11,7 +11,7 @@ from vllm_omni.diffusion.data import (
     parse_attention_config,
 )
 
-from omni_neuron.platform.config_check import check_config, refuse_stock_ring
+from omni_neuron.platform.config_check import check_config, refuse_stock_context_parallelism
 from omni_neuron.runtime.errors import InputError
 
 
@@ -52,7 +52,7 @@ def test_a_feature_that_is_not_there_is_refused_by_name(name: str, value: object
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("ulysses_degree", 2),
+        ("allgather_degree", 2),
         ("pipeline_parallel_size", 2),
         ("data_parallel_size", 2),
         ("vae_patch_parallel_size", 2),
@@ -119,13 +119,15 @@ class StockAttention(nn.Module):
 
 def test_the_stock_ring_is_refused_with_its_site() -> None:
     parallel = SimpleNamespace(sequence_parallel_size=2, ring_degree=2)
-    with pytest.raises(InputError, match=r"ring_degree is 2, but site of StockAttention"):
-        refuse_stock_ring(StockAttention(skip=False), SimpleNamespace(parallel_config=parallel))
-    refuse_stock_ring(StockAttention(skip=True), SimpleNamespace(parallel_config=parallel))
+    with pytest.raises(InputError, match=r"ulysses_degree x ring_degree is 2, but site of StockAttention"):
+        refuse_stock_context_parallelism(
+            StockAttention(skip=False), SimpleNamespace(parallel_config=parallel)
+        )
+    refuse_stock_context_parallelism(StockAttention(skip=True), SimpleNamespace(parallel_config=parallel))
     alone = SimpleNamespace(sequence_parallel_size=1, ring_degree=1)
-    refuse_stock_ring(StockAttention(skip=False), SimpleNamespace(parallel_config=alone))
+    refuse_stock_context_parallelism(StockAttention(skip=False), SimpleNamespace(parallel_config=alone))
 
 
 def test_a_pipeline_without_the_engines_attention_may_use_context_parallelism() -> None:
     config = SimpleNamespace(parallel_config=SimpleNamespace(sequence_parallel_size=2, ring_degree=2))
-    refuse_stock_ring(nn.Linear(2, 2), config)
+    refuse_stock_context_parallelism(nn.Linear(2, 2), config)

@@ -1,3 +1,4 @@
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,14 +12,55 @@ from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import Mode, ModeKind
 
 
+def _asked(model_config: dict[str, Any] | None = None, **degrees: int) -> Any:
+    return SimpleNamespace(parallel_config=DiffusionParallelConfig(**degrees), model_config=model_config)
+
+
 def test_the_layout_has_the_degrees_of_the_engines_configuration() -> None:
-    config = DiffusionParallelConfig(tensor_parallel_size=2, ring_degree=4, cfg_parallel_size=2)
-    assert layout_of(config) == ParallelLayout(tp=2, cp=4, cfg=2)
+    asked = _asked(tensor_parallel_size=2, ring_degree=4, cfg_parallel_size=2)
+    assert layout_of(asked) == ParallelLayout(tp=2, cp=4, cfg=2)
 
 
 def test_context_parallelism_is_the_product_of_both_degrees() -> None:
-    config = DiffusionParallelConfig(ulysses_degree=2, ring_degree=3)
-    assert layout_of(config).cp == 6
+    assert layout_of(_asked(ulysses_degree=2, ring_degree=3)) == ParallelLayout(cp=6, ulysses=2)
+
+
+def test_a_placement_comes_from_the_models_configuration() -> None:
+    layout = layout_of(_asked({"placement": "3,2,0-1"}, ulysses_degree=2, ring_degree=2))
+    assert layout == ParallelLayout(cp=4, ulysses=2, placement=(3, 2, 0, 1))
+
+
+@pytest.mark.parametrize("placement", ["0,1,2", "0,1,2,2", "a", "0,1,2,4"])
+def test_a_placement_that_is_no_permutation_is_refused(placement: str) -> None:
+    with pytest.raises(InputError, match="placement"):
+        layout_of(_asked({"placement": placement}, ring_degree=4))
+
+
+EXPECTED = {
+    "tp": [(3,), (1,), (0,), (2,)],
+    "cp": [(3, 1, 0, 2)],
+    "ulysses": [(3, 1), (0, 2)],
+    "ring": [(3, 0), (1, 2)],
+    "cfg": [(3,), (1,), (0,), (2,)],
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_placed_layout_replaces_the_engines_groups(four_ranks: list[dict[str, Any]], name: str) -> None:
+    for rank, found in enumerate(four_ranks):
+        (mine,) = [group for group in EXPECTED[name] if rank in group]
+        assert found["context"][name] == (mine, mine.index(rank))
+
+
+@pytest.mark.parametrize("name", ["cp", "ulysses", "ring"])
+def test_its_partitions_are_registered(four_ranks: list[dict[str, Any]], name: str) -> None:
+    for found in four_ranks:
+        assert sorted(found["registered"][name]) == sorted(EXPECTED[name])
+
+
+def test_gathers_follow_its_order(four_ranks: list[dict[str, Any]]) -> None:
+    for found in four_ranks:
+        assert found["gathered"] == [3, 1, 0, 2]
 
 
 def test_the_context_has_the_live_groups(two_ranks: list[dict[str, Any]]) -> None:

@@ -2,7 +2,7 @@ import types
 
 import pytest
 
-from omni_neuron.runtime.env_var import FLAG, TEXT, EnvVar, declared, markdown_table
+from omni_neuron.runtime.env_var import FLAG, TEXT, EnvVar, declared, documented
 from omni_neuron.runtime.errors import InputError
 
 FLAG_VARIABLE = EnvVar[bool]("OMNI_TEST_FLAG", False, FLAG, "A flag.")
@@ -46,7 +46,7 @@ def test_the_table_lists_what_a_module_declares() -> None:
     module.second = EnvVar[str | None]("OMNI_TEST_TEXT", None, TEXT, "One | two.")  # type: ignore[attr-defined]
     module.other = 3  # type: ignore[attr-defined]
     assert [variable.name for variable in declared(module)] == ["OMNI_TEST_FLAG", "OMNI_TEST_TEXT"]
-    assert markdown_table(module).splitlines()[2:] == [
-        "| `OMNI_TEST_FLAG` | 0 or 1 | 0 | A flag. |",
-        "| `OMNI_TEST_TEXT` | text | unset | One \\| two. |",
+    assert documented(module) == [
+        ("OMNI_TEST_FLAG", "0 or 1", "0", "A flag."),
+        ("OMNI_TEST_TEXT", "text", "unset", "One | two."),
     ]

@@ -1,7 +1,5 @@
 """Every published group list of the two trn2 layouts, as literals."""
 
-from unittest import mock
-
 import pytest
 
 from omni_neuron.distributed.layout import ParallelLayout
@@ -153,20 +151,22 @@ PLANTED = {
 
 @pytest.mark.parametrize("degrees", PUBLISHED)
 @pytest.mark.parametrize("bug", PLANTED)
-def test_a_planted_bug_in_a_group_list_is_caught(bug, degrees):
-    with mock.patch.object(published, "physical_mesh", PLANTED[bug]), pytest.raises(AssertionError):
+def test_a_planted_bug_in_a_group_list_is_caught(bug, degrees, monkeypatch):
+    monkeypatch.setattr(published, "physical_mesh", PLANTED[bug])
+    with pytest.raises(AssertionError):
         check_published_groups(degrees)
 
 
 @pytest.mark.parametrize("name", ["tp", "cp", "cfg"])
-def test_a_planted_stride_is_caught(name):
+def test_a_planted_stride_is_caught(name, monkeypatch):
     right = ParallelLayout._degree_and_stride
 
     def wrong(layout, asked):
         degree, stride = right(layout, asked)
         return degree, (4 if asked == "tp" else stride // 2) if asked == name else stride
 
-    with mock.patch.object(ParallelLayout, "_degree_and_stride", wrong), pytest.raises(AssertionError):
+    monkeypatch.setattr(ParallelLayout, "_degree_and_stride", wrong)
+    with pytest.raises(AssertionError):
         check_published_groups((4, 8, 2))
 
 

@@ -37,6 +37,8 @@ def at(place: str, value: object) -> dict[str, Any]:
 
 
 SAMPLES = {
+    "model_config.ring_attention": False,
+    "model_config.placement": "0",
     "pipeline": "omni_neuron_WanPipeline",
     "stage_id": 0,
     "stage_type": "diffusion",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_devices
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_indices
 from omni_neuron.runtime.errors import InputError
 
 
@@ -19,7 +19,7 @@ def test_devices_follow_the_layout_where_nobody_chose():
 
 
 def test_devices_are_written_without_ranges():
-    assert written_devices((8, 0, 1, 2)) == "8,0,1,2"
+    assert written_indices((8, 0, 1, 2)) == "8,0,1,2"
 
 
 def test_request_defaults_keep_to_sampling_parameters():
@@ -34,7 +34,11 @@ def test_request_defaults_keep_to_sampling_parameters():
     [
         ({"devices": (0, 1)}, ['"0,1"', "takes 1"]),
         ({"ring_degree": 4, "devices": (0, 1)}, ["ring_degree 4", "takes 4"]),
-        ({"sequence_parallel_size": 4, "ring_degree": 2}, ["is 4", "ring_degree is 2"]),
+        ({"sequence_parallel_size": 4, "ring_degree": 2}, ["is 4", "ulysses_degree x ring_degree is 2"]),
+        ({"ulysses_degree": 3, "ring_degree": 2, "devices": (0, 1)}, ["ulysses_degree 3", "takes 6"]),
+        ({"ulysses_degree": 2, "model_config.ring_attention": True}, ["there is no ring"]),
+        ({"ring_degree": 2, "model_config.placement": (0, 2)}, ['"0,2"', "each rank of 0..1 once"]),
+        ({"ring_degree": 2, "model_config.placement": (0,)}, ['"0"', "each rank of 0..1 once"]),
         ({"distributed_executor_backend": "uni", "cfg_parallel_size": 2}, ["uni", "takes 2"]),
     ],
 )

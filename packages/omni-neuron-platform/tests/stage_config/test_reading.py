@@ -58,7 +58,8 @@ def test_what_we_lack_is_refused_with_key_value_and_remedy(files, feature, place
 @pytest.mark.parametrize(
     ("document", "words"),
     [
-        (deploy({"ulysses_degree": 2}), ["stages[0].ulysses_degree is 2", "use ring_degree"]),
+        (deploy({"ulysses_mode": "advanced"}), ["stages[0].ulysses_mode is", "exchanged in one way only"]),
+        (deploy({"ulysses_degree": 65}), ["stages[0].ulysses_degree is 65", "from 1 to 64"]),
         (deploy({"allgather_degree": 2}), ["allgather_degree is 2"]),
         (deploy({"vae_use_tiling": True}), ["vae_use_tiling is true", "or set it to false"]),
         (deploy({"lora_scale": True}), ["lora_scale is true"]),
@@ -150,7 +151,7 @@ def test_both_forms_say_the_same():
 )
 def test_the_examples_are_read(name, layout):
     config, sentences = apply_overrides(read_stage_config(EXAMPLES / name), {})
-    assert (config.tensor_parallel_size, config.ring_degree, config.cfg_parallel_size) == layout
+    assert (config.tensor_parallel_size, config.context_parallel_size, config.cfg_parallel_size) == layout
     assert config.devices == tuple(range(config.world_size))
     assert sentences == []
 

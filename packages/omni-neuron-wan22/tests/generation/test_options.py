@@ -22,6 +22,7 @@ FLAGS = {
     "seed": ("--seed", "7", 7),
     "tp": ("--tp", "2", 2),
     "cp": ("--cp", "2", 2),
+    "ulysses": ("--ulysses", "2", 2),
     "cfg": ("--cfg", "2", 2),
     "dtype": ("--dtype", "bfloat16", "bfloat16"),
     "stage_config": ("--stage-config", "stage.yaml", Path("stage.yaml")),

@@ -87,6 +87,10 @@ def stage_file(tmp_path, text):
         ({"tp": 3}, ["num_attention_heads=4", "tp=3", "1, 2, 4"]),
         ({"tp": 8}, ["num_attention_heads=4", "tp=8"]),
         ({"cp": -2}, ["ring_degree (--cp) is -2"]),
+        ({"ulysses": 2}, ["ulysses is 2", "divide the 1 context-parallel ranks"]),
+        ({"cp": 4, "ulysses": 3}, ["ulysses is 3", "divide the 4 context-parallel ranks"]),
+        ({"cp": 4, "ulysses": 0}, ["ulysses is 0", "at least 1"]),
+        ({"tp": 2, "cp": 4, "ulysses": 4}, ["heads=2", "ulysses=4"]),
         ({"cfg": 3}, ["cfg_parallel_size (--cfg) is 3"]),
         ({"dtype": "float16"}, ["dtype (--dtype)", "float16"]),
         ({"output": Path("out.avi")}, ["output is 'out.avi'", ".mp4"]),
@@ -326,3 +330,21 @@ def _retensor(path, drop=None, add=None, reshape=None):
     if reshape is not None:
         tensors[reshape] = torch.zeros(17)
     save_file(tensors, path)
+
+
+@pytest.mark.parametrize(
+    ("flags", "ulysses", "cp"),
+    [
+        ({"cp": 4, "ulysses": 2}, 2, 4),
+        ({"cp": 4}, 2, 4),
+        ({"ulysses": 4}, 4, 4),
+        ({"ulysses": 1}, 1, 4),
+        ({"cp": 2}, 2, 2),
+        ({}, 2, 4),
+    ],
+)
+def test_the_ring_is_what_ulysses_leaves_of_context_parallelism(checkpoint, tmp_path, flags, ulysses, cp):
+    file = stage_file(tmp_path, "stages: [{stage_id: 0, ulysses_degree: 2, ring_degree: 2}]")
+    plan = plan_generation(options(checkpoint, stage_config=file, **flags))
+    assert plan.layout == {"tp": 1, "cp": cp, "cfg": 1}
+    assert (plan.stage.ulysses_degree, plan.stage.context_parallel_size) == (ulysses, cp)

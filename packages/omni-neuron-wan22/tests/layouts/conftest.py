@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+import yaml
 from engine_process import EngineResults, run_engine
 from layout_table import EngineRow, render
 from reference_run import run_reference
@@ -26,7 +28,15 @@ LAYOUTS = {
     "tp2-cfg2": {"tp": 2, "cp": 1, "cfg": 2},
     "cp2-cfg2": {"tp": 1, "cp": 2, "cfg": 2},
     "tp2-cp2-cfg2": {"tp": 2, "cp": 2, "cfg": 2},
+    "ulysses2": {"tp": 1, "cp": 2, "cfg": 1, "ulysses": 2},
+    "ulysses2-ring2": {"tp": 1, "cp": 4, "cfg": 1, "ulysses": 2},
+    "ulysses2-ring2-travelling": {"tp": 1, "cp": 4, "cfg": 1, "ulysses": 2},
+    "tp2-cp2-cfg2-placed-on-trn2": {"tp": 2, "cp": 2, "cfg": 2},
 }
+# Of a stage file: keys and values go around the ring instead of being gathered.
+SETTINGS = {"ulysses2-ring2-travelling": {"model_config.ring_attention": True}}
+# Ranks are placed as on that machine, in groups that its interconnect can route.
+ENVIRONMENT = {"tp2-cp2-cfg2-placed-on-trn2": {"NEURON_PLATFORM_TARGET_OVERRIDE": "trn2"}}
 CASES = {"float32": FP32, "bfloat16": BF16}
 ROWS = pytest.StashKey[list[EngineRow]]()
 
@@ -42,6 +52,25 @@ def layout(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def degrees(layout: str) -> dict[str, int]:
     return LAYOUTS[layout]
+
+
+@pytest.fixture(scope="session")
+def environment(layout: str) -> dict[str, str]:
+    return ENVIRONMENT.get(layout, {})
+
+
+@pytest.fixture
+def stage_file(layout: str, tmp_path: Path) -> Path | None:
+    """With the settings that have no flag."""
+    if layout not in SETTINGS:
+        return None
+    stage: dict[str, Any] = {"stage_id": 0}
+    for name, value in SETTINGS[layout].items():
+        block, key = name.split(".")
+        stage[block] = {key: value}
+    path = tmp_path / "stage.yaml"
+    path.write_text(yaml.safe_dump({"stages": [stage]}))
+    return path
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +94,15 @@ def engines(tmp_path_factory: pytest.TempPathFactory, rows: list[EngineRow]) -> 
     def engine(layout: str, dtype: str) -> tuple[EngineResults, EngineRow]:
         folder = tmp_path_factory.mktemp(f"{layout}-{dtype}")
         start = time.perf_counter()
-        results = run_engine(folder, tiny_checkpoint(), LAYOUTS[layout], dtype, CASES[dtype])
+        results = run_engine(
+            folder,
+            tiny_checkpoint(),
+            LAYOUTS[layout],
+            dtype,
+            CASES[dtype],
+            ENVIRONMENT.get(layout),
+            settings=SETTINGS.get(layout, {}),
+        )
         wall_s = time.perf_counter() - start
         row = EngineRow(layout, dtype, "engine", wall_s, results.startup_s, max(results.peak_rss_anon_mib))
         rows.append(row)

@@ -41,14 +41,17 @@ def arguments(case: Case, degrees: dict[str, int]) -> list[str]:
     return [case.prompt, *(str(word) for flag in flags.items() for word in flag)]
 
 
-def generate(folder: Path, degrees: dict[str, int]) -> str:
+def generate(
+    folder: Path, degrees: dict[str, int], environment: dict[str, str], stage_file: Path | None
+) -> str:
     """Standard output of the command, which writes into `folder`."""
-    files = ("--output", "out.mp4", "--save-latents", "latents.safetensors", "--json")
+    files = ["--output", "out.mp4", "--save-latents", "latents.safetensors", "--json"]
+    files += [] if stage_file is None else ["--stage-config", str(stage_file)]
     with (folder / "stderr.txt").open("w") as stderr:
         finished = subprocess.run(
             [str(COMMAND), "generate", *arguments(BASE, degrees), "--dtype", "float32", *files],
             cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -69,12 +72,14 @@ def check_media(video: Path, contact_sheet: Path) -> None:
         sheet.load()
 
 
-def test_the_command_reports_and_saves_what_the_engine_makes(layout, degrees, engines, rows, tmp_path):
+def test_the_command_reports_and_saves_what_the_engine_makes(
+    layout, degrees, environment, stage_file, engines, rows, tmp_path
+):
     start = time.perf_counter()
-    output = generate(tmp_path, degrees)
+    output = generate(tmp_path, degrees, environment, stage_file)
     wall_s = time.perf_counter() - start
     report = report_of(output)
-    assert report["layout"] == degrees
+    assert report["layout"] == {name: degrees[name] for name in ("tp", "cp", "cfg")}
     assert (report["dtype"], report["seed"]) == ("float32", BASE.seed)
     startup_s, peak_mib = report["timings_s"]["startup"], max(report["peak_rss_anon_mib"])
     rows.append(EngineRow(layout, report["dtype"], "command", wall_s, startup_s, peak_mib))

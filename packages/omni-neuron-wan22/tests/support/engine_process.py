@@ -1,7 +1,8 @@
 """One engine in a process of its own: `python engine_process.py SPEC.json`, with the functions that start it.
 
-SPEC has `model`, `layout` (tp, cp, cfg), `dtype`, `cases`, `out` (a folder) and, optionally, `mp` to force a
-worker process for one rank, and `settings`, further keys of a stage file by their names in the table of keys.
+SPEC has `model`, `layout` (tp, cp, cfg and, above one, ulysses), `dtype`, `cases`, `out` (a folder) and,
+optionally, `mp` to force a worker process for one rank, and `settings`, further keys of a stage file by their
+names in the table of keys.
 Latents go to `out/latents.safetensors`, frames to `out/frames.safetensors`, the rest to `out/results.json`.
 """
 
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,15 @@ class EngineResults:
 
 
 def run_engine(
-    folder: Path, model: Path, layout: dict[str, int], dtype: str, cases: Sequence[Case], **more: Any
+    folder: Path,
+    model: Path,
+    layout: dict[str, int],
+    dtype: str,
+    cases: Sequence[Case],
+    env: Mapping[str, str] | None = None,
+    **more: Any,
 ) -> EngineResults:
-    """Start an engine, serve every case through `Omni.generate`, and stop it."""
+    """Start an engine, serve every case through `Omni.generate`, and stop it; `env` is for its processes."""
     folder.mkdir(parents=True, exist_ok=True)
     spec = {
         "model": str(model),
@@ -57,7 +64,7 @@ def run_engine(
     with log.open("w") as stream:
         status = subprocess.run(
             [sys.executable, __file__, str(folder / "spec.json")],
-            env={**os.environ, **PACKAGE_ENV, "PYTHONPATH": str(Path(__file__).parent)},
+            env={**os.environ, **PACKAGE_ENV, **(env or {}), "PYTHONPATH": str(Path(__file__).parent)},
             stdout=stream,
             stderr=subprocess.STDOUT,
             timeout=TIMEOUT_S,
@@ -82,7 +89,8 @@ def _serve(spec: dict[str, Any]) -> None:
         StageConfig(),
         {
             "tensor_parallel_size": degrees["tp"],
-            "ring_degree": degrees["cp"],
+            "ring_degree": degrees["cp"] // degrees.get("ulysses", 1),
+            "ulysses_degree": degrees.get("ulysses"),
             "cfg_parallel_size": degrees["cfg"],
             "dtype": spec["dtype"],
             "distributed_executor_backend": "mp" if spec.get("mp") else None,

@@ -99,6 +99,8 @@ class ParallelContext:
     group of U ranks and ``i // U`` of a ring. Left out, the whole of ``cp`` is the ring.
     ``tp_reduce_dtype`` is the payload of tensor-parallel all-reduces: float32 adds no rounding, so that
     a bf16 layer rounds once, as on one rank; bfloat16 halves the bytes for one rounding before the wire.
+    With ``ring_attention`` keys and values travel around ``ring``, a block at a time; otherwise every rank
+    gathers all of them.
     """
 
     tp: ParallelGroup
@@ -108,6 +110,7 @@ class ParallelContext:
     tp_reduce_dtype: torch.dtype = torch.float32
     ulysses: ParallelGroup = ParallelGroup("ulysses", (0,), 0)
     ring: ParallelGroup = ParallelGroup("ring", (0,), 0)
+    ring_attention: bool = False
 
     def __post_init__(self) -> None:
         cp = self.cp

@@ -7,7 +7,7 @@ from typing import Any
 from vllm_omni.diffusion.attention.layer import Attention
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, backend_path
-from omni_neuron.platform.parallel import tp_reduce_dtype
+from omni_neuron.platform.parallel import layout_of, tp_reduce_dtype
 from omni_neuron.platform.stage_config.features import FEATURES
 from omni_neuron.platform.stage_config.keys import MAX_CFG
 from omni_neuron.runtime.errors import InputError
@@ -25,6 +25,7 @@ def check_config(od_config: Any) -> None:
             f"cfg_parallel_size is {od_config.parallel_config.cfg_parallel_size}: guidance has two branches; "
             "set 1 or 2."
         )
+    layout_of(od_config)
     tp_reduce_dtype(od_config.model_config)
     _check_attention(od_config.diffusion_attention_config)
 
@@ -54,8 +55,8 @@ def _refuse_features(od_config: Any) -> None:
             raise InputError(f"{feature.name} is {value!r}: {feature.reason}; {feature.remedy}.")
 
 
-def refuse_stock_ring(pipeline: Any, od_config: Any) -> None:
-    """Refuse a pipeline whose attention would take vLLM-Omni's own ring, which calls a CUDA operator.
+def refuse_stock_context_parallelism(pipeline: Any, od_config: Any) -> None:
+    """Refuse a pipeline whose attention would shard itself by vLLM-Omni's means: its ring calls CUDA.
 
     Raises:
         InputError: names the first such attention site.
@@ -65,7 +66,7 @@ def refuse_stock_ring(pipeline: Any, od_config: Any) -> None:
     for name, module in pipeline.named_modules():
         if isinstance(module, Attention) and not module.skip_sequence_parallel:
             raise InputError(
-                f"ring_degree is {od_config.parallel_config.ring_degree}, but {name} of "
-                f"{type(pipeline).__name__} would use vLLM-Omni's ring attention, which needs CUDA; "
-                "set ring_degree to 1, or use a pipeline of an omni-neuron model package."
+                f"ulysses_degree x ring_degree is {od_config.parallel_config.sequence_parallel_size}, but "
+                f"{name} of {type(pipeline).__name__} would use vLLM-Omni's own context parallelism, which "
+                "needs CUDA; set both to 1, or use a pipeline of an omni-neuron model package."
             )

@@ -13,7 +13,7 @@ from vllm_omni.diffusion.model_loader.diffusers_loader import DiffusersPipelineL
 from vllm_omni.diffusion.worker.diffusion_model_runner import DiffusionModelRunner
 from vllm_omni.platforms import current_omni_platform
 
-from omni_neuron.platform.config_check import refuse_stock_ring
+from omni_neuron.platform.config_check import refuse_stock_context_parallelism
 from omni_neuron.platform.stage_config import WARM_UP_KEY
 from omni_neuron.runtime.errors import InputError
 
@@ -56,7 +56,7 @@ class NeuronDiffusionModelRunner(DiffusionModelRunner):
             custom_pipeline_name=custom_pipeline_name,
             device=HOST,
         )
-        refuse_stock_ring(pipeline, self.od_config)
+        refuse_stock_context_parallelism(pipeline, self.od_config)
         self.pipeline = pipeline.to(self.device)
         self._compile()
         self._warm_up()

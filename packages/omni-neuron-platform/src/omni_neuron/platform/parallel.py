@@ -11,22 +11,43 @@ from vllm_omni.diffusion.distributed.parallel_state import get_cfg_group, get_sp
 
 from omni_neuron.distributed.groups import ParallelContext, ParallelGroup
 from omni_neuron.distributed.layout import ParallelLayout
-from omni_neuron.distributed.replica_groups import register_replica_groups
+from omni_neuron.distributed.placement import place
+from omni_neuron.distributed.replica_groups import register_context
+from omni_neuron.distributed.topology import host_topology
+from omni_neuron.platform.placed_groups import replace_groups
 from omni_neuron.platform.stage_config.keys import REDUCE_DTYPES
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import detect_mode
-
-
-def layout_of(parallel_config: Any) -> ParallelLayout:
-    """The layout that vLLM-Omni's `DiffusionParallelConfig` asks for."""
-    return ParallelLayout(
-        tp=parallel_config.tensor_parallel_size,
-        cp=parallel_config.ulysses_degree * parallel_config.ring_degree,
-        cfg=parallel_config.cfg_parallel_size,
-    )
-
+from omni_neuron.runtime.value_kinds import INDEX_LIST
 
 TP_REDUCE_DTYPE = "tp_reduce_dtype"
+RING_ATTENTION = "ring_attention"
+PLACEMENT = "placement"
+
+
+def layout_of(od_config: Any) -> ParallelLayout:
+    """The layout that vLLM-Omni's configuration asks for: its degrees, and `placement` of model_config.
+
+    Raises:
+        InputError: the placement is no permutation of the ranks.
+    """
+    degrees, placement = od_config.parallel_config, (od_config.model_config or {}).get(PLACEMENT)
+    if placement is not None:
+        try:
+            placement = INDEX_LIST.parse(placement)
+        except ValueError as error:
+            raise InputError(
+                f"{PLACEMENT} of model_config is {placement!r}, but it must be {INDEX_LIST.rule}; "
+                "write one rank for each position of the layout, or leave it out."
+            ) from error
+    return ParallelLayout(
+        tp=degrees.tensor_parallel_size,
+        cp=degrees.ulysses_degree * degrees.ring_degree,
+        cfg=degrees.cfg_parallel_size,
+        ulysses=degrees.ulysses_degree,
+        ring=degrees.ring_degree,
+        placement=placement,
+    )
 
 
 def tp_reduce_dtype(model_config: Mapping[str, Any] | None) -> torch.dtype:
@@ -54,28 +75,38 @@ def _group(name: str, coordinator: Any) -> ParallelGroup:
     return ParallelGroup.from_process_group(name, coordinator.ranks, coordinator.device_group)
 
 
-def parallel_context(reduce_dtype: torch.dtype = torch.float32) -> ParallelContext:
+def parallel_context(model_config: Mapping[str, Any] | None = None) -> ParallelContext:
     """This rank's groups. The text encoder is sharded over the tensor-parallel group.
 
     Args:
-        reduce_dtype: payload of tensor-parallel all-reduces, see `tp_reduce_dtype`.
+        model_config: that of the stage; `tp_reduce_dtype` and `ring_attention` of it are read.
     """
-    tp = _group("tp", get_tp_group())
+    tp, sequence = _group("tp", get_tp_group()), get_sp_group()
+    row, column = divmod(sequence.rank_in_group, sequence.ulysses_world_size)
+    first = row * sequence.ulysses_world_size
+    ulysses = sequence.ranks[first : first + sequence.ulysses_world_size]
+    ring = sequence.ranks[column :: sequence.ulysses_world_size]
     return ParallelContext(
         tp=tp,
-        cp=_group("cp", get_sp_group()),
+        cp=_group("cp", sequence),
         cfg=_group("cfg", get_cfg_group()),
         text_encoder=ParallelGroup("text_encoder", tp.ranks, tp.rank_in_group, tp.process_group),
-        tp_reduce_dtype=reduce_dtype,
+        tp_reduce_dtype=tp_reduce_dtype(model_config),
+        ulysses=ParallelGroup.from_process_group("ulysses", ulysses, sequence.ulysses_group),
+        ring=ParallelGroup.from_process_group("ring", ring, sequence.ring_group),
+        ring_attention=bool((model_config or {}).get(RING_ATTENTION)),
     )
 
 
-def register_live_groups(parallel_config: Any) -> None:
-    """Tell the device's collectives the full partition behind each live process group.
+def place_groups(od_config: Any) -> None:
+    """Give the engine the groups that this machine can route, and the device's collectives their partitions.
+
+    Both come from one layout: with the placement that it carries, else the one that `place` finds.
 
     Raises:
-        LayoutError: a live group differs from the layout's.
+        LayoutError: no placement of this layout routes here, or a live group differs from the layout's.
     """
-    context = parallel_context()
-    groups = (context.tp, context.cp, context.cfg)
-    register_replica_groups(layout_of(parallel_config), {group.name: group.process_group for group in groups})
+    layout = place(layout_of(od_config), host_topology())
+    if layout.placement is not None:
+        replace_groups(layout)
+    register_context(layout, parallel_context())

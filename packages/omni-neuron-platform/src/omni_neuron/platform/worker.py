@@ -11,7 +11,7 @@ from vllm_omni.diffusion.worker.diffusion_worker import DiffusionWorker
 from omni_neuron.platform.config_check import check_config
 from omni_neuron.platform.device_bases import device_worker
 from omni_neuron.platform.lora import NoLoRAManager
-from omni_neuron.platform.parallel import register_live_groups
+from omni_neuron.platform.parallel import place_groups
 from omni_neuron.platform.processes.core_setup import announce_sizes, prepare_core
 from omni_neuron.platform.processes.output_thread import install_stream_free_output
 from omni_neuron.platform.processes.startup import reported_failure
@@ -38,7 +38,7 @@ class NeuronDiffusionWorker(DiffusionWorker, _DeviceWorker):
         """
         prepare_core(self.od_config.num_gpus, self.local_rank)
         super().init_device()
-        register_live_groups(self.od_config.parallel_config)
+        place_groups(self.od_config)
 
     @property
     def vllm_config(self) -> Any:

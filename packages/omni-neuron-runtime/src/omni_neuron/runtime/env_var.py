@@ -66,13 +66,12 @@ def declared(module: ModuleType) -> list[EnvVar[object]]:
     return [value for value in vars(module).values() if isinstance(value, EnvVar)]
 
 
-def markdown_table(module: ModuleType) -> str:
-    """The documentation table of one ``envs`` module."""
-    rows = ["| variable | value | default | meaning |", "|---|---|---|---|"]
-    for variable in declared(module):
-        cells = (f"`{variable.name}`", variable.kind.rule, _shown(variable.default), variable.meaning)
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(rows) + "\n"
+def documented(module: ModuleType) -> list[tuple[str, str, str, str]]:
+    """Name, rule, default and meaning of every variable that an ``envs`` module declares."""
+    return [
+        (variable.name, variable.kind.rule, _shown(variable.default), variable.meaning)
+        for variable in declared(module)
+    ]
 
 
 def _shown(default: object) -> str:

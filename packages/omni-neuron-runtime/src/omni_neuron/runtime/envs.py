@@ -49,8 +49,8 @@ switch_cc = EnvVar[bool](
     "VLLM_NEURON_SWITCH_CC",
     False,
     FLAG,
-    "For vllm-neuron: contiguous replica groups on trn2 in place of those that follow its physical mesh. "
-    "Ours are contiguous.",
+    "Contiguous replica groups on trn2 in place of those that follow its physical mesh; a layout whose "
+    "contiguous groups do not route is then refused.",
 )
 visible_devices = EnvVar[tuple[int, ...] | None](
     "NEURON_VISIBLE_DEVICES", None, INDEX_LIST, "Logical cores that the engine may use, in rank order."

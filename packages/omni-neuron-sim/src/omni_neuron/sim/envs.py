@@ -1,11 +1,36 @@
 """The environment variables that the simulator reads, with the names and meanings of the Neuron SDK."""
 
 import os
+from typing import NamedTuple
 
 from omni_neuron.sim.machine import Generation
 
+
+class Variable(NamedTuple):
+    """What the documentation says of one variable."""
+
+    name: str
+    rule: str
+    default: str
+    meaning: str
+
+
 TARGET = "NEURON_PLATFORM_TARGET_OVERRIDE"
 PRECISE = "NKI_PRECISE_FP"
+VARIABLES = (
+    Variable(
+        TARGET,
+        "trn1, inf2, trn2, trn3, gen2, gen3 or gen4",
+        "trn2",
+        "The machine to simulate where a launch names none.",
+    ),
+    Variable(
+        PRECISE,
+        "0 or 1",
+        "1",
+        "1 rounds every stored value to its dtype; 0 keeps floats below 32 bits in fp32.",
+    ),
+)
 _TARGETS: dict[str, Generation] = {
     "trn1": "trn1", "inf2": "trn1", "gen2": "trn1", "trn2": "trn2", "gen3": "trn2", "trn3": "trn3", "gen4":
     "trn3",

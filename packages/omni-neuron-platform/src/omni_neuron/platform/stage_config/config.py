@@ -41,9 +41,13 @@ class StageConfig:
         return int(self.get("tensor_parallel_size", 1))
 
     @property
-    def ring_degree(self) -> int:
-        """The degree of context parallelism."""
-        return int(self.get("ring_degree", 1))
+    def ulysses_degree(self) -> int:
+        return int(self.get("ulysses_degree", 1))
+
+    @property
+    def context_parallel_size(self) -> int:
+        """Ranks that share the tokens of one video."""
+        return self.ulysses_degree * int(self.get("ring_degree", 1))
 
     @property
     def cfg_parallel_size(self) -> int:
@@ -52,7 +56,7 @@ class StageConfig:
     @property
     def world_size(self) -> int:
         """How many workers, one device each, the layout takes."""
-        return self.tensor_parallel_size * self.ring_degree * self.cfg_parallel_size
+        return self.tensor_parallel_size * self.context_parallel_size * self.cfg_parallel_size
 
     @property
     def devices(self) -> tuple[int, ...]:
@@ -65,9 +69,9 @@ class StageConfig:
         return {name: self.values[name] for name in SAMPLING if name in self.values}
 
 
-def written_devices(devices: tuple[int, ...]) -> str:
+def written_indices(indices: tuple[int, ...]) -> str:
     """The list in the only form that every part of vLLM-Omni reads: numbers and commas."""
-    return ",".join(map(str, devices))
+    return ",".join(map(str, indices))
 
 
 def check_layout(config: StageConfig) -> None:
@@ -76,19 +80,29 @@ def check_layout(config: StageConfig) -> None:
     Raises:
         InputError: names the keys, their values and the remedy.
     """
-    layout = (
-        f"tensor_parallel_size {config.tensor_parallel_size} x ring_degree {config.ring_degree} x "
-        f"cfg_parallel_size {config.cfg_parallel_size}"
-    )
+    degrees = ["tensor_parallel_size", "ulysses_degree", "ring_degree", "cfg_parallel_size"]
+    layout = " x ".join(f"{name} {config.get(name, 1)}" for name in degrees)
     if len(config.devices) != config.world_size:
         raise InputError(
-            f'devices of {config.source} are "{written_devices(config.devices)}", {len(config.devices)} '
+            f'devices of {config.source} are "{written_indices(config.devices)}", {len(config.devices)} '
             f"of them, but the layout {layout} takes {config.world_size}; list as many, or leave devices out."
         )
-    if config.get("sequence_parallel_size", config.ring_degree) != config.ring_degree:
+    cp = config.context_parallel_size
+    if config.get("sequence_parallel_size", cp) != cp:
         raise InputError(
             f"sequence_parallel_size of {config.source} is {config.values['sequence_parallel_size']}, but "
-            f"ring_degree is {config.ring_degree}: they must be equal; set ring_degree only."
+            f"ulysses_degree x ring_degree is {cp}: they must be equal; leave sequence_parallel_size out."
+        )
+    placement = config.get("model_config.placement")
+    if placement is not None and sorted(placement) != list(range(config.world_size)):
+        raise InputError(
+            f'placement of {config.source} is "{written_indices(placement)}", but it must hold each rank of '
+            f"0..{config.world_size - 1} once; list them, or leave placement out."
+        )
+    if config.get("model_config.ring_attention") and config.get("ring_degree", 1) == 1:
+        raise InputError(
+            f"ring_attention of {config.source} is true, but ring_degree is 1, so there is no ring; "
+            "raise ring_degree, or leave ring_attention out."
         )
     if config.get("distributed_executor_backend") == "uni" and config.world_size > 1:
         raise InputError(

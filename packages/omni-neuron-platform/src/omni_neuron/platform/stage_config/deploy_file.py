@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from omni_neuron.platform.registry import PipelineEntry, pipeline_entries
-from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_devices
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_indices
 from omni_neuron.platform.stage_config.key import STAGE
 from omni_neuron.platform.stage_config.pipeline_names import pipeline_name
 from omni_neuron.platform.stage_config.table import BY_NAME
@@ -41,7 +41,7 @@ def to_deploy_dict(config: StageConfig, entry: PipelineEntry) -> dict[str, Any]:
         STAGE: [stage],
     }
     values = {**config.values, "model_class_name": entry.model_arch}
-    values["devices"] = written_devices(config.devices)
+    values["devices"] = config.devices
     if not values.pop("skip_warmup", True):
         stage["additional_config"] = {WARM_UP_KEY: _warm_up_size(config, entry)}
     for name, value in values.items():
@@ -68,7 +68,7 @@ def _put(document: dict[str, Any], stage: dict[str, Any], place: str, value: Any
         target, blocks = stage, blocks[1:]
     for block in blocks:
         target = target.setdefault(block, {})
-    target[last] = value
+    target[last] = written_indices(value) if isinstance(value, tuple) else value
 
 
 def write_deploy_file(

@@ -45,7 +45,8 @@ KEYS: tuple[Key, ...] = (
     Key("devices", INDEX_LIST, "vLLM-Omni: the cores of the workers, in rank order", PROCESS),
     Key("env", ENVIRONMENT, "vLLM-Omni: environment variables of the stage's processes", PROCESS),
     Key("tensor_parallel_size", DEGREE, "models and loaders: tensor parallelism", PARALLEL, "--tp"),
-    Key("ring_degree", DEGREE, "transformer: context parallelism", PARALLEL, "--cp"),
+    Key("ring_degree", DEGREE, "transformer: context parallelism over tokens", PARALLEL, "--cp"),
+    Key("ulysses_degree", DEGREE, "transformer: context parallelism over heads", PARALLEL, "--ulysses"),
     Key(
         "cfg_parallel_size",
         integer(1, MAX_CFG),
@@ -56,7 +57,7 @@ KEYS: tuple[Key, ...] = (
     Key(
         "sequence_parallel_size",
         POSITIVE,
-        "this reader: it must repeat ring_degree",
+        "this reader: it must be ulysses_degree x ring_degree",
         PARALLEL,
         for_reader=True,
     ),
@@ -97,6 +98,16 @@ KEYS: tuple[Key, ...] = (
         "model_config.tp_reduce_dtype",
         choice(*REDUCE_DTYPES),
         "models: payload of tensor-parallel sums; float32 in CPU mode and bfloat16 on hardware if absent",
+    ),
+    Key(
+        "model_config.ring_attention",
+        BOOLEAN,
+        "models: keys and values travel around the ring; every rank gathers them if false or absent",
+    ),
+    Key(
+        "model_config.placement",
+        INDEX_LIST,
+        "worker: the rank at every position of the layout, counted tp first; found for the machine if absent",
     ),
     Key("height", POSITIVE, DEFAULT, SAMPLING, "--height"),
     Key("width", POSITIVE, DEFAULT, SAMPLING, "--width"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_devices
-from omni_neuron.platform.stage_config.key import Key
+from omni_neuron.platform.stage_config.config import StageConfig, check_layout, written_indices
 from omni_neuron.platform.stage_config.reading import read_value
 from omni_neuron.platform.stage_config.table import BY_NAME, nearest_name
 from omni_neuron.runtime.errors import InputError
@@ -37,12 +36,12 @@ def apply_overrides(config: StageConfig, overrides: Mapping[str, object]) -> tup
         flag = key.flag or "override"
         value = read_value(key, given, f"{key.name} ({flag}) is", "the command line")
         if name in values and values[name] != value:
-            sentences.append(f"{name}: {_shown(key, values[name])} (file) -> {_shown(key, value)} ({flag})")
+            sentences.append(f"{name}: {_shown(values[name])} (file) -> {_shown(value)} ({flag})")
         values[name] = value
     result = StageConfig(values, config.source)
     check_layout(result)
     return result, sentences
 
 
-def _shown(key: Key, value: object) -> str:
-    return written_devices(value) if key.name == "devices" and isinstance(value, tuple) else str(value)
+def _shown(value: object) -> str:
+    return written_indices(value) if isinstance(value, tuple) else str(value)

@@ -30,6 +30,7 @@ class GenerateOptions:
     seed: int | None = None
     tp: int | None = None
     cp: int | None = None
+    ulysses: int | None = None
     cfg: int | None = None
     dtype: str | None = None
     stage_config: Path | None = None
@@ -104,6 +105,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     layout = parser.add_argument_group("layout")
     layout.add_argument("--tp", type=int, metavar="N", help="tensor-parallel ranks; default: 1")
     layout.add_argument("--cp", type=int, metavar="N", help="context-parallel ranks; default: 1")
+    layout.add_argument(
+        "--ulysses",
+        type=int,
+        metavar="U",
+        help="exchange heads among U of the context-parallel ranks; default: 1",
+    )
     layout.add_argument("--cfg", type=int, metavar="N", help="guidance-parallel ranks, 1 or 2; default: 1")
 
     output = parser.add_argument_group("output")

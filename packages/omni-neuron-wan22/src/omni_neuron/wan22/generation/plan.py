@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omni_neuron.distributed.context_parallel import ulysses_heads
 from omni_neuron.distributed.errors import shard_size
 from omni_neuron.platform.stage_config import StageConfig, apply_overrides, read_stage_config
 from omni_neuron.runtime.errors import InputError
@@ -74,7 +75,7 @@ class GenerationPlan:
         stage = self.stage
         return {
             "tp": stage.tensor_parallel_size,
-            "cp": stage.ring_degree,
+            "cp": stage.context_parallel_size,
             "cfg": stage.cfg_parallel_size,
         }
 
@@ -91,7 +92,7 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
     file = StageConfig()
     if options.stage_config is not None:
         file = read_stage_config(expanded("stage_config", options.stage_config))
-    stage, notes = apply_overrides(file, _overrides(options))
+    stage, notes = apply_overrides(file, _overrides(options, file))
     video, contact_sheet, latents = _outputs(options, stage.get("fps", FPS))
     defaults = TINY if options.model is None else PUBLISHED
     if stage.get("dtype") is None:
@@ -99,7 +100,7 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
     checkpoint = read_checkpoint(tiny_checkpoint() if options.model is None else options.model)
     _check_apart(checkpoint, video, contact_sheet, latents)
     request, more = _request(options, stage, checkpoint, defaults)
-    _check_heads(checkpoint, stage.tensor_parallel_size)
+    _check_heads(checkpoint, stage.tensor_parallel_size, stage.ulysses_degree)
     check_checkpoint(checkpoint)
     return GenerationPlan(
         checkpoint=checkpoint,
@@ -139,11 +140,12 @@ def _check_apart(checkpoint: WanCheckpoint, *outputs: Path | None) -> None:
             )
 
 
-def _overrides(options: GenerateOptions) -> dict[str, object]:
+def _overrides(options: GenerateOptions, file: StageConfig) -> dict[str, object]:
     """Flags by the names of the stage file's keys."""
     return {
         "tensor_parallel_size": options.tp,
-        "ring_degree": options.cp,
+        "ulysses_degree": options.ulysses,
+        "ring_degree": _ring_degree(options, file),
         "cfg_parallel_size": options.cfg,
         "dtype": options.dtype,
         "boundary_ratio": options.boundary_ratio,
@@ -156,6 +158,20 @@ def _overrides(options: GenerateOptions) -> dict[str, object]:
         "guidance_scale_2": options.guidance_scale_2,
         "seed": options.seed,
     }
+
+
+def _ring_degree(options: GenerateOptions, file: StageConfig) -> int | None:
+    """What is left of `--cp` for the ring; None where neither flag was given."""
+    if options.cp is None and options.ulysses is None:
+        return None
+    cp = file.context_parallel_size if options.cp is None else options.cp
+    ulysses = file.ulysses_degree if options.ulysses is None else options.ulysses
+    if ulysses < 1 or cp % ulysses:
+        raise InputError(
+            f"ulysses is {ulysses}, but it must be at least 1 and divide the {cp} context-parallel ranks; "
+            f"use --cp with a multiple of it, or another --ulysses."
+        )
+    return cp // ulysses
 
 
 def _request(
@@ -178,10 +194,10 @@ def _request(
     return {**prompts, **request}, [note] if note else []
 
 
-def _check_heads(checkpoint: WanCheckpoint, tp: int) -> None:
+def _check_heads(checkpoint: WanCheckpoint, tp: int, ulysses: int) -> None:
     for expert in checkpoint.experts:
         config = WanConfig.from_json_file(checkpoint.folder / expert / "config.json")
-        shard_size("num_attention_heads", config.num_attention_heads, tp)
+        ulysses_heads(shard_size("num_attention_heads", config.num_attention_heads, tp), ulysses)
         shard_size("ffn_dim", config.ffn_dim, tp)
     encoder = UMT5Config.from_json_file(checkpoint.folder / "text_encoder" / "config.json")
     shard_size("num_heads of the text encoder", encoder.num_heads, tp)

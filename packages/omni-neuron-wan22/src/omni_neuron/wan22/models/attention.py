@@ -8,7 +8,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from omni_neuron.distributed.context_parallel import AttentionFn, context_parallel_attention
+from omni_neuron.distributed.context_parallel import (
+    AttentionFn,
+    attention_with_lse,
+    context_parallel_attention,
+    ulysses_heads,
+)
 from omni_neuron.distributed.errors import shard_size
 from omni_neuron.distributed.groups import ParallelContext
 from omni_neuron.distributed.tensor_parallel import (
@@ -92,7 +97,9 @@ class WanSelfAttention(_Attention):
         super().__init__(config, parallel, dtype=dtype, device=device)
         dim = config.inner_dim
         self.to_qkv = FusedColumnParallelLinear(dim, (dim, dim, dim), parallel.tp, dtype=dtype, device=device)
-        self.attention = attention("self", self.num_heads, self.head_dim)
+        self.attention = attention(
+            "self", ulysses_heads(self.num_heads, parallel.ulysses.size), self.head_dim
+        )
 
     def forward(
         self, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, key_mask: torch.Tensor | None
@@ -103,7 +110,13 @@ class WanSelfAttention(_Attention):
         query = self._normed_and_rotated(query, query_scale, self.norm_q.weight, cos, sin)
         key = self._normed_and_rotated(key, key_scale, self.norm_k.weight, cos, sin)
         attended = context_parallel_attention(
-            self.attention, query, key, self._heads(value), self.parallel.cp, key_mask
+            self.attention,
+            query,
+            key,
+            self._heads(value),
+            self.parallel,
+            key_mask,
+            ring=attention_with_lse if self.parallel.ring_attention else None,
         )
         return self._project_out(attended)
 

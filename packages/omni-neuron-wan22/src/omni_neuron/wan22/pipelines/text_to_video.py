@@ -25,7 +25,7 @@ from vllm_omni.platforms import current_omni_platform
 
 from omni_neuron.platform.cfg_parallel import NeuronCFGParallelMixin
 from omni_neuron.platform.compat import video_output
-from omni_neuron.platform.parallel import parallel_context, tp_reduce_dtype
+from omni_neuron.platform.parallel import parallel_context
 from omni_neuron.wan22.models.config import TEXT_LENGTH
 from omni_neuron.wan22.models.transformer import WanTransformer3DModel
 from omni_neuron.wan22.pipelines.compile import compile_decoder, compile_encoder, compile_transformer
@@ -60,7 +60,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
         nn.Module.__init__(self)
         self.od_config = od_config
         self.device = get_local_device()
-        self.parallel = parallel_context(tp_reduce_dtype(od_config.model_config))
+        self.parallel = parallel_context(od_config.model_config)
         self.cfg_group = self.parallel.cfg
         parts: WanComponents = build_components(od_config, self.parallel)
         self.checkpoint = parts.checkpoint
