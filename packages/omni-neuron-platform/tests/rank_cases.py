@@ -46,6 +46,15 @@ def _with_own_combination(pipeline: type) -> type:
     return Own
 
 
+def _compiled(pipeline: type) -> type:
+    class Compiled(pipeline):  # type: ignore[misc]
+        gather_guidance = staticmethod(
+            torch.compile(pipeline.gather_guidance, backend="aot_eager", fullgraph=True, dynamic=False)
+        )
+
+    return Compiled
+
+
 CASES: dict[str, tuple[dict[str, Any], int]] = {
     "plain": ({}, 1),
     "several outputs": ({}, 2),
@@ -108,6 +117,7 @@ def both_branches(rank: int) -> dict[str, Any]:
     ours_class, stock_class = _pipelines()
     outcomes = {}
     pairs = {name: (ours_class, stock_class, *case) for name, case in CASES.items()}
+    pairs["compiled"] = (_compiled(ours_class), stock_class, {}, 1)
     own = (_with_own_combination(ours_class), _with_own_combination(stock_class))
     pairs["own combination"] = (*own, {}, 1)
     pairs["own combination with context"] = (*own, {"kwargs": {"offset": 2.0}}, 1)

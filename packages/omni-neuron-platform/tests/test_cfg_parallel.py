@@ -14,6 +14,7 @@ CASES = [
     "no guidance",
     "normalised",
     "sliced",
+    "compiled",
     "own combination",
     "own combination with context",
 ]

@@ -11,8 +11,10 @@ from vllm_omni.diffusion.data import (
     parse_attention_config,
 )
 
+from omni_neuron.platform import config_check
 from omni_neuron.platform.config_check import check_config, refuse_stock_context_parallelism
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.mode import Mode, ModeKind
 
 
 def _config(**fields: Any) -> OmniDiffusionConfig:
@@ -61,6 +63,15 @@ def test_a_feature_that_is_not_there_is_refused_by_name(name: str, value: object
 def test_a_parallel_degree_that_is_not_there_is_refused_by_name(name: str, value: int) -> None:
     with pytest.raises(InputError, match=f"{name} is {value}"):
         check_config(_config(parallel_config={name: value}))
+
+
+def test_ranks_that_compile_nothing_are_refused_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = _config(enforce_eager=True, parallel_config={"tensor_parallel_size": 2})
+    check_config(config)
+    monkeypatch.setattr(config_check, "detect_mode", lambda: Mode(ModeKind.HARDWARE, "a test"))
+    with pytest.raises(InputError, match="enforce_eager is true with 2 ranks"):
+        check_config(config)
+    check_config(_config(enforce_eager=True))
 
 
 def test_more_than_two_guidance_ranks_are_refused() -> None:

@@ -77,6 +77,7 @@ def test_reports_come_in_rank_order_from_every_rank(worker: Any, two_ranks: list
     (report,) = worker.rank_reports()
     assert report["latents_sha256"] is None
     assert report["peak_rss_anon_mib"] > 50  # torch alone
+    assert (report["load_rise_mib"], report["weights_mib"]) == (None, 0)  # there is no pipeline yet
     reports = two_ranks[0]["reports"]
     assert len(reports) == 2
     assert reports == two_ranks[1]["reports"]

@@ -103,6 +103,11 @@ def compare(
                         f"  start-up, {order[0]} first: {name} {side.startup_s:.1f} s, "
                         f"processor time {side.startup_cpu_s:.1f} s"
                     )
+                    if side.report["load_rise_mib"] is not None:
+                        print(
+                            f"  loading: {side.report['weights_mib']:.0f} MiB of weights raised anonymous "
+                            f"memory by {side.report['load_rise_mib']:.0f} MiB"
+                        )
                 warm += [side.serve(request, latents[name]) for name, side in sides.items()]
                 for turn in range(rounds):
                     for name in order[:: -1 if turn % 2 else 1]:
@@ -168,7 +173,9 @@ class EngineSide:
             stderr=log,
             text=True,
         )
-        self.startup_s: float = self._answer()["startup"]
+        started = self._answer()
+        self.startup_s: float = started["startup"]
+        self.report: dict[str, Any] = started["report"]
         self.startup_cpu_s = processor_time(psutil.Process(self._process.pid))
 
     def serve(self, request: dict[str, Any], latents: str | None = None) -> dict[str, Any]:

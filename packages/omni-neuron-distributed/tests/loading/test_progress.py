@@ -1,20 +1,43 @@
-"""Plain lines of progress: some, and the last one always."""
+"""Plain lines of progress: some, and the last one of whatever took long enough to have any."""
 
 import io
 import re
 
+import pytest
+
+from omni_neuron.distributed.loading import progress
 from omni_neuron.distributed.loading.progress import PlainProgress
 
 
-def test_lines_come_at_intervals_and_at_the_end():
+@pytest.fixture
+def clock(monkeypatch):
+    times = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: times[0])
+    return times
+
+
+def test_lines_come_at_intervals_and_at_the_end(clock):
     stream = io.StringIO()
-    report = PlainProgress("transformer", stream, every_s=3600)
-    for done in range(0, 2_000_000_000, 100_000_000):
-        report(done, 2_000_000_000)
+    report = PlainProgress("transformer", stream, every_s=5)
+    for seconds in range(1, 13):
+        clock[0] = float(seconds)
+        report(seconds * 100_000_000, 1_200_000_000)
+    lines = stream.getvalue().splitlines()
+    assert [re.fullmatch(r"transformer: ([\d.]+) of 1\.20 GB \(.*", line)[1] for line in lines] == [
+        "0.50",
+        "1.00",
+        "1.20",
+    ]
+    assert lines[-1] == "transformer: 1.20 of 1.20 GB (100 %), 0.10 GB/s"
+
+
+def test_what_is_over_before_the_first_line_is_silent(clock):
+    stream = io.StringIO()
+    report = PlainProgress("vae", stream, every_s=5)
+    clock[0] = 4.0
+    report(1, 2)
+    report(2, 2)
     assert stream.getvalue() == ""
-    report(2_000_000_000, 2_000_000_000)
-    (line,) = stream.getvalue().splitlines()
-    assert re.fullmatch(r"transformer: 2\.00 of 2\.00 GB \(100 %\), [\d.]+ GB/s", line)
 
 
 def test_every_call_is_a_line_without_an_interval_and_nothing_to_load_is_whole(capsys):

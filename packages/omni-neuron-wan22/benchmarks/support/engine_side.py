@@ -1,8 +1,8 @@
 """One engine that serves requests over standard input and output: `python engine_side.py SPEC`.
 
 SPEC and every request are JSON. SPEC has `model`, `dtype` and `pipeline_class`, None for the registered one.
-The first line out is `{"startup"}`; then each line in, with `request` and `latents` (a file or None), gives
-one line of seconds out.
+The first line out is `{"startup", "report"}`, the report of the one rank; then each line in, with `request`
+and `latents` (a file or None), gives one line of seconds out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def main() -> None:
     with stdout_for_result() as answer:
         omni = start(spec)
         try:
-            answer(json.dumps({"startup": time.perf_counter() - BORN}))
+            startup_s = time.perf_counter() - BORN
+            (report,) = omni.engine.collective_rpc("rank_reports", timeout=60)
+            answer(json.dumps({"startup": startup_s, "report": report[0]}))
             for line in sys.stdin:
                 answer(json.dumps(serve(omni, **json.loads(line))))
         finally:

@@ -1,16 +1,11 @@
 """A world of one rank in this process, and pipelines in it."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
-
-os.environ["VLLM_NEURON_CPU_MODE"] = "1"  # the platform is chosen when the engine is first imported
-os.environ["HF_HUB_OFFLINE"] = "1"
-os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 
 MakeWorker = Callable[..., Any]
 

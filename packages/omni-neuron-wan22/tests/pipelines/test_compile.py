@@ -104,6 +104,11 @@ def test_the_compilers_working_folder_follows_the_root_of_the_caches(
     assert [options["fullgraph"] for options in seen] == [True, True]
 
 
+def test_the_exchange_of_guidance_branches_is_compiled_too(compiled: tuple[Any, list[torch.Tensor]]) -> None:
+    pipeline, _ = compiled
+    assert pipeline.gather_guidance._torchdynamo_orig_callable is type(pipeline).gather_guidance
+
+
 def test_debugging_allows_graph_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     from omni_neuron.wan22.pipelines import compile as pipeline_compile
 

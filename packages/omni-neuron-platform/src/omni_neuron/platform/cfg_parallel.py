@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,11 +17,13 @@ Prediction = torch.Tensor | tuple[torch.Tensor, ...]
 class NeuronCFGParallelMixin(CFGParallelMixin):
     """vLLM-Omni's mixin, with gather and combination as one functional region that a graph can hold.
 
-    A pipeline sets `cfg_group`. Everything else than the plain combination over two ranks goes to the stock
+    A pipeline sets `cfg_group`, and on a device `gather_guidance` to its compiled form: collectives run there
+    within a graph only. Everything else than the plain combination over two ranks goes to the stock
     mixin: no guidance, one rank, normalisation, an output slice, a combination of the pipeline's own.
     """
 
     cfg_group: ParallelGroup
+    gather_guidance: Callable[[Any, torch.Tensor, ParallelGroup], Any] = staticmethod(gather_guidance)
 
     def predict_noise_maybe_with_cfg(
         self,
@@ -70,5 +73,7 @@ class NeuronCFGParallelMixin(CFGParallelMixin):
         branch = positive_kwargs if self.cfg_group.rank_in_group == 0 else negative_kwargs
         prediction = self.predict_noise(**branch)
         parts = prediction if isinstance(prediction, tuple) else (prediction,)
-        guided = tuple(gather_guidance(part, true_cfg_scale, self.cfg_group) for part in parts)
+        # As a tensor, so that one graph serves every scale.
+        scale = torch.tensor(true_cfg_scale, dtype=torch.float32, device=parts[0].device)
+        guided = self.gather_guidance(parts, scale, self.cfg_group)
         return guided if len(guided) > 1 else guided[0]

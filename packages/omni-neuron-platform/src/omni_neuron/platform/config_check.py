@@ -11,6 +11,7 @@ from omni_neuron.platform.parallel import layout_of, tp_reduce_dtype
 from omni_neuron.platform.stage_config.features import FEATURES
 from omni_neuron.platform.stage_config.keys import MAX_CFG
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.mode import detect_mode
 
 
 def check_config(od_config: Any) -> None:
@@ -25,7 +26,12 @@ def check_config(od_config: Any) -> None:
             f"cfg_parallel_size is {od_config.parallel_config.cfg_parallel_size}: guidance has two branches; "
             "set 1 or 2."
         )
-    layout_of(od_config)
+    layout = layout_of(od_config)
+    if detect_mode().is_hardware and od_config.enforce_eager and layout.world_size > 1:
+        raise InputError(
+            f"enforce_eager is true with {layout.world_size} ranks, but on a Neuron device collectives run "
+            "within compiled graphs only; leave enforce_eager out, or use one rank."
+        )
     tp_reduce_dtype(od_config.model_config)
     _check_attention(od_config.diffusion_attention_config)
 

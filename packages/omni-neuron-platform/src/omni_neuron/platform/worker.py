@@ -59,13 +59,17 @@ class NeuronDiffusionWorker(DiffusionWorker, _DeviceWorker):
         """One report per global rank about the last request, gathered over the host's group.
 
         Returns:
-            dictionaries with `latents_sha256` (of the contiguous fp32 latents, None before the first request)
-            and `peak_rss_anon_mib`, the peak of anonymous resident memory since the worker started.
+            dictionaries with `latents_sha256` (of the contiguous fp32 latents, None before the first
+            request); anonymous resident memory as `peak_rss_anon_mib`, its peak since the worker started, and
+            `load_rise_mib`, its rise while the weights were read; `weights_mib`, what they take.
         """
         pipeline = self.model_runner.pipeline
+        weights = () if pipeline is None else pipeline.parameters()
         report = {
             "latents_sha256": getattr(pipeline, "latents_sha256", None),
             "peak_rss_anon_mib": self._memory_peak.mib(),
+            "load_rise_mib": getattr(pipeline, "load_rise_mib", None),
+            "weights_mib": sum(parameter.nbytes for parameter in weights) / 2**20,
         }
         if not dist.is_initialized() or dist.get_world_size() == 1:
             return [report]

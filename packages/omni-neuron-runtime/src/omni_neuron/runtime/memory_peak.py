@@ -27,7 +27,7 @@ class AnonymousMemoryPeak:
     """
 
     def __init__(self) -> None:
-        self._peak = rss_anon_mib()
+        self._peak = self._start = rss_anon_mib()
         self._error: BaseException | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="AnonymousMemoryPeak", daemon=True)
@@ -50,6 +50,10 @@ class AnonymousMemoryPeak:
             raise RuntimeError(f"sampling anonymous memory failed: {self._error}") from self._error
         self._peak = max(self._peak, rss_anon_mib())
         return self._peak
+
+    def rise_mib(self) -> float:
+        """How far the peak so far lies above the start, in MiB; RuntimeError as for `mib`."""
+        return self.mib() - self._start
 
     def stop(self) -> None:
         """End the thread."""

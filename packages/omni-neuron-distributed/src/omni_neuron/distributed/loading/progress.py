@@ -8,7 +8,7 @@ from typing import TextIO
 
 
 class PlainProgress:
-    """Writes how much has been loaded, at most every so many seconds and at the end.
+    """Writes how much has been loaded, every so many seconds and at the end of what took that long.
 
     Pass one as the ``progress`` of ``load_sharded``.
 
@@ -23,12 +23,14 @@ class PlainProgress:
         self._stream = stream
         self._every_s = every_s
         self._start = self._last = time.monotonic()
+        self._spoke = every_s == 0
 
     def __call__(self, done_bytes: int, total_bytes: int) -> None:
         now = time.monotonic()
-        if done_bytes < total_bytes and now - self._last < self._every_s:
+        due = now - self._last >= self._every_s
+        if not due and not (self._spoke and done_bytes == total_bytes):
             return
-        self._last = now
+        self._last, self._spoke = now, True
         rate = done_bytes / max(now - self._start, 1e-9)
         share = 100 * done_bytes // total_bytes if total_bytes else 100
         print(

@@ -46,7 +46,8 @@ def draw_text(layout: ParallelLayout, topology: Topology) -> str:
             for row in chip_rows(topology)
         ]
     if layout.placement is not None:
-        drawn.append(f"Placement, the core of every position: {list(layout.placement)}")
+        ranks = ",".join(map(str, layout.placement))
+        drawn.append(f'Placement, for model_config of a stage file:\n  placement: "{ranks}"')
     return "\n".join(drawn)
 
 

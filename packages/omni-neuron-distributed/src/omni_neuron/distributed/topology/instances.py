@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.topology.topology import Fabric, Topology
@@ -131,7 +132,10 @@ def instance(name: str, lnc: int | None = None) -> Topology:
         LayoutError: an unknown name, or an ``lnc`` that its chips do not have.
     """
     if name not in INSTANCES:
-        raise LayoutError(f"instance={name!r} is unknown: use one of {', '.join(INSTANCES)}.")
+        (nearest,) = get_close_matches(name, INSTANCES, 1, 0.0)
+        raise LayoutError(
+            f"instance={name!r} must be one of {', '.join(INSTANCES)}: the nearest name is {nearest}."
+        )
     build, choices = INSTANCES[name]
     if lnc is not None and lnc not in choices:
         allowed = " or ".join(map(str, sorted(choices)))

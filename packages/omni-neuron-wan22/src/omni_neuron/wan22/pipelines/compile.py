@@ -49,6 +49,11 @@ def compile_transformer(transformer: WanTransformer3DModel, backend: str, name: 
     transformer.forward_tokens = compiled  # type: ignore[method-assign]
 
 
+def compile_guidance(gather_guidance: Callable[..., Any], backend: str) -> Any:
+    """The exchange and combination of both guidance branches as one graph, for every scale."""
+    return _compiled(gather_guidance, backend, "wan_guidance", TRANSFORMER_ARGS)
+
+
 def compile_encoder(encoder: UMT5Encoder, backend: str) -> None:
     """Compile the text encoder, in place."""
     encoder.forward = _compiled(  # type: ignore[method-assign]

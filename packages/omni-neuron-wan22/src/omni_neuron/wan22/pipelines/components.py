@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from transformers import AutoTokenizer
 
 from omni_neuron.distributed.groups import ParallelContext
+from omni_neuron.distributed.loading.progress import PlainProgress
 from omni_neuron.distributed.loading.sharded_loader import load_sharded
 from omni_neuron.wan22.checkpoint.layout import WanCheckpoint, read_checkpoint
 from omni_neuron.wan22.models.config import WanConfig
@@ -79,11 +81,16 @@ def load_components(pipeline: Any) -> None:
     for name in ("transformer", "transformer_2"):
         transformer = getattr(pipeline, name)
         if transformer is not None:
-            load_sharded(transformer, folder / name, **transformer.load_options)
-    encoder = pipeline.text_encoder.encoder
-    load_sharded(encoder, folder / "text_encoder", **encoder.load_options)
-    load_sharded(pipeline.vae, folder / "vae", **pipeline.vae.load_options)
+            _load(transformer, folder / name)
+    _load(pipeline.text_encoder.encoder, folder / "text_encoder")
+    _load(pipeline.vae, folder / "vae")
     _require_host_memory(pipeline)
+
+
+def _load(model: Any, folder: Path) -> None:
+    first = not dist.is_initialized() or dist.get_rank() == 0
+    progress = PlainProgress(f"Loading {folder.name}") if first else None
+    load_sharded(model, folder, progress=progress, **model.load_options)
 
 
 def _require_host_memory(module: nn.Module) -> None:

@@ -26,9 +26,15 @@ from vllm_omni.platforms import current_omni_platform
 from omni_neuron.platform.cfg_parallel import NeuronCFGParallelMixin
 from omni_neuron.platform.compat import video_output
 from omni_neuron.platform.parallel import parallel_context
+from omni_neuron.runtime.memory_peak import AnonymousMemoryPeak
 from omni_neuron.wan22.models.config import TEXT_LENGTH
 from omni_neuron.wan22.models.transformer import WanTransformer3DModel
-from omni_neuron.wan22.pipelines.compile import compile_decoder, compile_encoder, compile_transformer
+from omni_neuron.wan22.pipelines.compile import (
+    compile_decoder,
+    compile_encoder,
+    compile_guidance,
+    compile_transformer,
+)
 from omni_neuron.wan22.pipelines.components import WanComponents, build_components, load_components
 from omni_neuron.wan22.pipelines.offload import needs_offload, offloaded
 from omni_neuron.wan22.pipelines.preprocess import get_wan22_pre_process_func
@@ -51,6 +57,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
 
     Attributes:
         latents_sha256: digest of the last request's final latents, contiguous and fp32.
+        load_rise_mib: how far anonymous memory rose above where it stood before the weights were read.
     """
 
     dummy_run_num_frames = 0  # the engine's own warm-up request is of a fixed size; see `warm_up`
@@ -78,6 +85,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
         self.expand_timesteps = False
         self.is_dmd = False
         self.latents_sha256: str | None = None
+        self.load_rise_mib: float | None = None
         self._guidance_scale: float | None = None
         self._guidance_scale_2: float | None = None
         self._num_timesteps: int | None = None
@@ -95,7 +103,12 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
         Raises:
             CheckpointError: lists every tensor that is missing, extra or of another shape.
         """
-        load_components(self)
+        peak = AnonymousMemoryPeak()
+        try:
+            load_components(self)
+            self.load_rise_mib = peak.rise_mib()
+        finally:
+            peak.stop()
         return {name for name, _ in self.named_parameters()}
 
     def compile_components(self, backend: str) -> None:
@@ -105,6 +118,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
             if transformer is not None:
                 compile_transformer(transformer, backend, name)
         compile_encoder(self.text_encoder.encoder, backend)
+        self.gather_guidance = compile_guidance(type(self).gather_guidance, backend)
         if self._decodes:
             compile_decoder(self.vae, backend)
 
