@@ -64,6 +64,7 @@ class World:
         self.time_limit_s = time_limit_s
         self.origins = Origins()
         self.epochs = [0] * ranks
+        self.members: dict[Member, Core] = {}
         self._shared: list[list[Buffer]] = [[] for _ in range(ranks)]
         self._meetings: dict[Any, Meeting] = {}
         self._sequence: dict[Any, int] = {}
@@ -128,6 +129,7 @@ class World:
 
     def run(self, cores: list[Core], program: Callable[[Core], Any]) -> list[Any]:
         """Run a program on every core; the first failure, or a deadlock, is raised here."""
+        self.members = {(core.rank, core.core_id): core for core in cores}
         if len(cores) == 1:
             self._turn = (cores[0].rank, cores[0].core_id)
             with entered(cores[0]):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from omni_neuron.sim.errors import KernelError
-from omni_neuron.sim.execution.core import Core, current_core
+from omni_neuron.sim.execution.core import current_core, entered
 from omni_neuron.sim.execution.world import Member
 from omni_neuron.sim.memory.access import Content, read, write
 from omni_neuron.sim.memory.spaces import MemorySpace
@@ -27,6 +27,7 @@ class Call:
     opcode: str
     settings: tuple[Any, ...]  # must be equal on every rank: the operation, the dimension, the groups
     sources: tuple[NkiTensor, ...]
+    destinations: tuple[NkiTensor, ...]
     shapes: tuple[Any, ...]
     contents: list[Content]
 
@@ -73,13 +74,13 @@ def exchange(
     _same_spaces(sources, destinations)
     contents = contents or [Content(c.values.copy(), c.undefined) for c in map(read, sources)]
     shapes = tuple((t.shape, str(t.dtype)) for t in (*sources, *destinations))
-    call = Call(opcode, settings, sources, shapes, contents)
+    call = Call(opcode, settings, sources, destinations, shapes, contents)
     members = tuple((rank, core_id) for rank in group for core_id in range(core.lnc))
     key = ("group", group)
     what = f"ncc.{opcode} of group {group}"
-    result = core.world.meet(core, key, members, what, call, lambda calls: _run(calls, act, core))
-    if core.core_id == 0 or destinations[0].on_chip or destinations[0].buffer is MemorySpace.private_hbm:
-        for destination, content in zip(destinations, result, strict=True):
+    result = core.world.meet(core, key, members, what, call, lambda calls: _run(calls, act))
+    for destination, content in zip(destinations, result, strict=True):
+        if destination.buffer is not MemorySpace.shared_hbm:
             _deliver(destination, content)
     return Work(Engine.gpsimd, destinations, sources, meeting=(key, members))
 
@@ -96,7 +97,7 @@ def _same_spaces(sources: tuple[NkiTensor, ...], destinations: tuple[NkiTensor, 
             raise KernelError("dtype", f"{source!r} and {destination!r} must have one dtype.")
 
 
-def _run(calls: dict[Member, Call], act: Exchange, core: Core) -> dict[Member, Any]:
+def _run(calls: dict[Member, Call], act: Exchange) -> dict[Member, Any]:
     first = next(iter(calls.values()))
     for (rank, core_id), call in calls.items():
         if call.opcode != first.opcode:
@@ -122,7 +123,18 @@ def _run(calls: dict[Member, Call], act: Exchange, core: Core) -> dict[Member, A
                 "lnc-divergence", f"the cores of rank {rank} give ncc.{call.opcode} different tensors."
             )
     results = act({rank: call.contents for (rank, core_id), call in calls.items() if core_id == 0})
+    for (rank, core_id), call in calls.items():
+        if core_id == 0:
+            with entered(current_core().world.members[(rank, 0)]):
+                _deliver_shared(call.destinations, results[rank])
     return {(rank, core_id): results[rank] for rank, core_id in calls}
+
+
+def _deliver_shared(destinations: tuple[NkiTensor, ...], contents: list[Content]) -> None:
+    """What both cores of a rank see is written once, as of before they go on."""
+    for destination, content in zip(destinations, contents, strict=True):
+        if destination.buffer is MemorySpace.shared_hbm:
+            _deliver(destination, content)
 
 
 def _deliver(destination: NkiTensor, content: Content) -> None:

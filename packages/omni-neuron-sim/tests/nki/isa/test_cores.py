@@ -1,0 +1,136 @@
+"""Two cores of one logical core: shared HBM, barriers, exchanges, and what goes wrong without them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omni_neuron.sim import KernelError, simulate
+from omni_neuron.sim.nki import isa as nisa
+from omni_neuron.sim.nki import language as nl
+
+X = np.arange(256 * 8, dtype=np.float32).reshape(256, 8)
+
+
+def halves(x: Any, barrier: bool) -> Any:
+    """Each core stages its half, then stores the other core's half of the staging buffer."""
+    me = nl.program_id(0)
+    staged = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm, name="staged")
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(staged[nl.ds(128 * me, 128)], x[nl.ds(128 * me, 128)])
+    if barrier:
+        nisa.core_barrier(staged, (0, 1))
+    other = 1 - me
+    nisa.dma_copy(out[nl.ds(128 * other, 128)], staged[nl.ds(128 * other, 128)])
+    return out
+
+
+def test_a_barrier_orders_writes_to_shared_memory() -> None:
+    np.testing.assert_array_equal(simulate(halves, X, True, lnc=2), X)
+
+
+def test_without_it_there_is_a_race() -> None:
+    with pytest.raises(
+        KernelError, match=r"with no nisa.core_barrier between them|was never written"
+    ) as caught:
+        simulate(halves, X, False, lnc=2)
+    assert caught.value.rule in ("race", "uninitialised")
+
+
+def test_writing_what_the_other_core_reads_is_a_race() -> None:
+    def kernel(x: Any, barrier: bool) -> Any:
+        shared = nl.ndarray((128, 8), x.dtype, buffer=nl.shared_hbm, name="shared")
+        out = nl.ndarray((2, 128, 8), x.dtype, buffer=nl.shared_hbm)
+        me = nl.program_id(0)
+        if me == 0:
+            nisa.dma_copy(shared, x[0:128])
+        nisa.core_barrier(shared, (0, 1))
+        nisa.dma_copy(out[me], shared)
+        if barrier:
+            nisa.core_barrier(shared, (0, 1))
+        if me == 1:
+            nisa.dma_copy(shared, x[128:256])
+        return out
+
+    np.testing.assert_array_equal(simulate(kernel, X, True, lnc=2)[1], X[:128])
+    with pytest.raises(KernelError, match=r"core . (writes|reads) what core . (read|wrote)") as caught:
+        simulate(kernel, X, False, lnc=2)
+    assert caught.value.rule == "race"
+
+
+def test_tiles_are_exchanged() -> None:
+    def kernel(x: Any) -> Any:
+        me, other = nl.program_id(0), 1 - nl.program_id(0)
+        mine, theirs = nl.ndarray((128, 8), x.dtype), nl.ndarray((128, 8), x.dtype)
+        nisa.dma_copy(mine, x[nl.ds(128 * me, 128)])
+        nisa.sendrecv(mine, theirs, other, other, pipe_id=0)
+        nisa.tensor_tensor(mine, mine, theirs, nl.add)
+        out = nl.ndarray((2, 128, 8), x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out[me], mine)
+        return out
+
+    found = simulate(kernel, X, lnc=2)
+    np.testing.assert_array_equal(found, np.stack([X[:128] + X[128:]] * 2))
+
+
+def test_a_barrier_that_one_core_skips_is_a_deadlock() -> None:
+    def kernel(x: Any) -> Any:
+        out = nl.zeros((2, 2), nl.float32, buffer=nl.shared_hbm)
+        if nl.program_id(0) == 0:
+            nisa.core_barrier(out, (0, 1))
+        return out
+
+    with pytest.raises(KernelError) as caught:
+        simulate(kernel, X, lnc=2)
+    assert caught.value.rule == "deadlock"
+    assert "rank 0 core 0 waits in nisa.core_barrier at" in str(caught.value)
+    assert "for rank 0 core 1 (finished)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pipes", "rule"), [((0, 0), None), ((0, 1), "deadlock")], ids=["one pipe", "two pipes"]
+)
+def test_pipes_pair_the_calls(pipes: tuple[int, int], rule: str | None) -> None:
+    def kernel(x: Any) -> Any:
+        me = nl.program_id(0)
+        a, b = nl.zeros((32, 8), x.dtype), nl.ndarray((32, 8), x.dtype)
+        nisa.sendrecv(a, b, 1 - me, 1 - me, pipes[me])
+        return None
+
+    if rule is None:
+        simulate(kernel, X, lnc=2)
+    else:
+        with pytest.raises(KernelError, match=r"waits in nisa.sendrecv") as caught:
+            simulate(kernel, X, lnc=2)
+        assert caught.value.rule == rule
+
+
+def test_cores_allocate_shared_memory_in_step() -> None:
+    def kernel(x: Any) -> Any:
+        shape = (2, 2) if nl.program_id(0) == 0 else (4, 2)
+        return nl.zeros(shape, nl.float32, buffer=nl.shared_hbm)
+
+    with pytest.raises(KernelError, match="on the other core") as caught:
+        simulate(kernel, X, lnc=2)
+    assert caught.value.rule == "lnc-divergence"
+
+
+def test_program_ids_and_grids() -> None:
+    def kernel(x: Any) -> Any:
+        assert nl.num_programs(0) == 2
+        assert nl.program_ndim() == 1
+        return nl.program_id(0)
+
+    assert simulate(kernel, X, lnc=2) == 0
+    assert simulate(lambda x: (nl.program_ndim(), nl.num_programs(), nl.program_id()), X) == (0, 1, 0)
+
+
+def test_gpsimd_dma_carries_little() -> None:
+    def kernel(x: Any, columns: int) -> None:
+        me = nl.program_id(0)
+        a, b = nl.zeros((32, columns), x.dtype), nl.ndarray((32, columns), x.dtype)
+        nisa.sendrecv(a, b, 1 - me, 1 - me, 0, dma_engine=nisa.dma_engine.gpsimd_dma)
+
+    simulate(kernel, X, 256, lnc=2)
+    with pytest.raises(KernelError, match="carries 1024 bytes per partition"):
+        simulate(kernel, X, 257, lnc=2)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omni_neuron.sim.nki import isa as nisa
+from omni_neuron.sim.nki import language as nl
+from omni_neuron.sim.testing import on_tiles
+
+RNG = np.random.default_rng(11)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 128), st.integers(1, 30), st.sampled_from(["add", "average", "max"]))
+def test_partitions_reduce_to_the_first(p: int, n: int, name: str) -> None:
+    x = RNG.standard_normal((p, n)).astype(np.float32)
+    found = on_tiles(
+        lambda d, t: nisa.tensor_partition_reduce(d, getattr(nl, name), t), x, shape=(1, n), dtype="float32"
+    )
+    expected = {"add": np.sum, "average": np.mean, "max": np.max}[name](x, axis=0, keepdims=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_partition_reduction_of_bits() -> None:
+    x = RNG.integers(0, 255, (9, 4)).astype(np.uint8)
+    found = on_tiles(
+        lambda d, t: nisa.tensor_partition_reduce(d, nl.bitwise_or, t), x, shape=(1, 4), dtype="uint8"
+    )
+    np.testing.assert_array_equal(found, np.bitwise_or.reduce(x, axis=0, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+def test_gathers_within_a_partition(dtype: str) -> None:
+    x = RNG.integers(0, 99, (12, 20)).astype(dtype)
+    index = RNG.integers(0, 20, (12, 7)).astype(np.uint32)
+    found = on_tiles(lambda d, t, i: nisa.nc_n_gather(d, t, i), x, index, shape=(12, 7), dtype=dtype)
+    np.testing.assert_array_equal(found, np.take_along_axis(x, index.astype(int), axis=1))
+
+
+def test_local_gather_shares_a_list_in_groups_of_sixteen() -> None:
+    x = RNG.standard_normal((32, 24)).astype(np.float32)
+    index = RNG.integers(0, 12, (32, 2)).astype(np.uint16)
+    found = on_tiles(
+        lambda d, t, i: nisa.local_gather(d, t, i, num_elem_per_idx=2, num_valid_indices=20),
+        x, index, shape=(32, 40), dtype="float32",
+    )  # fmt: skip
+    for p in range(32):
+        group = p // 16 * 16
+        for i in range(20):
+            start = 2 * int(index[group + i % 16, i // 16])
+            np.testing.assert_array_equal(found[p, 2 * i : 2 * i + 2], x[p, start : start + 2])

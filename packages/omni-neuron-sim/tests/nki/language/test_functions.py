@@ -1,0 +1,77 @@
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from omni_neuron.sim import KernelError
+from omni_neuron.sim.nki import isa as nisa
+from omni_neuron.sim.nki import language as nl
+from omni_neuron.sim.testing import on_tiles
+
+RNG = np.random.default_rng(14)
+A, B = RNG.uniform(0.5, 2, (2, 64, 32)).astype(np.float32)
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "add": (lambda a, b: nl.add(a, b), lambda a, b: a + b),
+    "a number first": (lambda a, b: nl.subtract(3.0, a), lambda a, b: 3 - a),
+    "a number second": (lambda a, b: nl.multiply(a, 2.0), lambda a, b: a * 2),
+    "divide": (lambda a, b: nl.divide(a, b), lambda a, b: a / b),
+    "negative": (lambda a, b: nl.negative(a), lambda a, b: -a),
+    "exp": (lambda a, b: nl.exp(a), lambda a, b: np.exp(a)),
+    "rsqrt": (lambda a, b: nl.rsqrt(a), lambda a, b: a**-0.5),
+    "sin beyond pi": (lambda a, b: nl.sin(nl.multiply(a, 40.0)), lambda a, b: np.sin(a * 40)),
+    "cos": (lambda a, b: nl.cos(a), lambda a, b: np.cos(a)),
+    "softmax": (lambda a, b: nl.softmax(a, axis=-1), lambda a, b: np.exp(a) / np.exp(a).sum(-1,
+    keepdims=True)), "rms_norm": (
+        lambda a, b: nl.rms_norm(a, b, axis=1, n=32, epsilon=1e-3),
+        lambda a, b: a * b / np.sqrt(np.square(a).mean(-1, keepdims=True) + 1e-3),
+    ),
+    "where": (lambda a, b: nl.where(nl.greater(a, b), a, 0.0), lambda a, b: np.where(a > b, a, 0)),
+    "transpose twice": (lambda a, b: nl.transpose(nl.copy(nl.transpose(a))), lambda a, b: a),
+    "broadcast": (lambda a, b: nl.broadcast_to(a[:, 0:1], (64, 32)), lambda a, b: np.broadcast_to(a[:, :1],
+    (64, 32))),
+}  # fmt: skip
+REDUCED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "sum": (lambda a: nl.sum(a, axis=1), lambda a: a.sum(1)),
+    "max": (lambda a: nl.max(a, axis=[1], keepdims=True), lambda a: a.max(1)),
+    "mean": (lambda a: nl.mean(a, axis=-1), lambda a: a.mean(1)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_compute_what_they_say(name: str) -> None:
+    function, expected = FUNCTIONS[name]
+    found = on_tiles(
+        lambda d, a, b: nisa.tensor_copy(d, function(a, b)), A, B, shape=(64, 32), dtype="float32"
+    )
+    np.testing.assert_allclose(
+        found, expected(A.astype(np.float64), B.astype(np.float64)), rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_reductions_leave_one_column(name: str) -> None:
+    function, expected = REDUCED[name]
+    found = on_tiles(lambda d, a: nisa.tensor_copy(d, function(a)), A, shape=(64, 1), dtype="float32")
+    np.testing.assert_allclose(found[:, 0], expected(A), rtol=1e-5)
+
+
+def test_matmul_wants_the_transposed_operand() -> None:
+    found = on_tiles(
+        lambda d, a, b: nisa.tensor_copy(d, nl.matmul(a, b, transpose_x=True)),
+        A,
+        B,
+        shape=(32, 32),
+        dtype="float32",
+    )
+    np.testing.assert_allclose(found, A.T @ B, rtol=1e-5)
+    with pytest.raises(KernelError, match="transpose_x=True"):
+        on_tiles(lambda d, a, b: nl.matmul(a, b), A, B, shape=(32, 32), dtype="float32")
+
+
+def test_operators_without_a_function_say_so() -> None:
+    with pytest.raises(KernelError, match=r"nl.fmod is an operator of instructions, not a function"):
+        on_tiles(lambda d, a: nl.fmod(a, a), A, shape=(64, 32), dtype="float32")
+    with pytest.raises(AttributeError, match=r"nki.language has no 'par_dim'"):
+        nl.par_dim  # noqa: B018

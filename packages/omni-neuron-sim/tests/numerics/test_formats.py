@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omni_neuron.sim.numerics import formats
+from omni_neuron.sim.numerics.formats import FORMATS, as_dtype, encode, storage_of, to_float32
+
+floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=50).map(
+    lambda x: np.array(x, np.float32)
+)
+
+
+@given(floats)
+def test_narrow_floats_round_as_torch_does(values: np.ndarray) -> None:
+    for dtype, kind in ((formats.bfloat16, torch.bfloat16), (formats.float16, torch.float16)):
+        ours = to_float32(encode(values, dtype))
+        np.testing.assert_array_equal(ours, torch.from_numpy(values).to(kind).float().numpy())
+
+
+@given(floats)
+def test_fp8_rounds_to_the_nearest_and_saturates(values: np.ndarray) -> None:
+    for dtype, kind, largest in (
+        (formats.float8_e4m3fn, torch.float8_e4m3fn, 448.0),
+        (formats.float8_e5m2, torch.float8_e5m2, 57344.0),
+    ):
+        finite = values[np.isfinite(values)]
+        ours = to_float32(encode(finite, dtype))
+        theirs = torch.from_numpy(np.clip(finite, -largest, largest)).to(kind).float().numpy()
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_legacy_fp8_ends_at_240_and_has_infinity() -> None:
+    stored = to_float32(encode(np.array([239.0, 300.0, np.inf, -500.0], np.float32), formats.float8_e4m3))
+    np.testing.assert_array_equal(stored, [240.0, 240.0, np.inf, -240.0])
+
+
+@given(floats)
+def test_integers_round_to_even_and_saturate(values: np.ndarray) -> None:
+    for dtype in (formats.int8, formats.uint8, formats.int16, formats.uint16, formats.int32, formats.uint32):
+        limits = np.iinfo(dtype.storage)
+        expected = [
+            min(max(round(float(v)), limits.min), limits.max) if np.isfinite(v) else 0 for v in values
+        ]
+        finite = np.isfinite(values)
+        np.testing.assert_array_equal(encode(values, dtype)[finite], np.array(expected, np.int64)[finite])
+
+
+def test_integers_treat_nan_as_zero_and_keep_exact_values() -> None:
+    assert encode(np.array([np.nan], np.float32), formats.int32)[0] == 0
+    assert encode(np.array([2**31 - 1], np.int64), formats.int32)[0] == 2**31 - 1
+
+
+@given(floats)
+def test_tfloat32_keeps_ten_bits_of_mantissa(values: np.ndarray) -> None:
+    stored = encode(values, formats.tfloat32)
+    finite = np.isfinite(values) & np.isfinite(stored) & (np.abs(values) > 2.0**-100)
+    assert np.all(np.abs(stored - values)[finite] <= np.abs(values)[finite] * np.float32(2.0**-11))
+    assert not (stored[finite].view(np.uint32) & 0x1FFF).any()
+
+
+def test_relaxed_mode_keeps_narrow_floats_in_fp32() -> None:
+    value = np.array([1.0001], np.float32)
+    assert storage_of(formats.bfloat16, precise=False) == np.float32
+    assert encode(value, formats.bfloat16, precise=False)[0] == value[0]
+    assert storage_of(formats.int8, precise=False) == np.int8
+
+
+def test_a_format_is_its_name() -> None:
+    for name, dtype in FORMATS.items():
+        assert dtype == name
+        assert f"{dtype}" == name
+        assert as_dtype(name) is dtype
+    assert as_dtype(torch.bfloat16) is formats.bfloat16
+    assert as_dtype(np.float32) is formats.float32
+    assert as_dtype(np.dtype(np.bool_)) is formats.bool_
+
+
+@pytest.mark.parametrize("foreign", [np.float64, torch.int64, "complex64"])
+def test_formats_that_nki_lacks_are_refused(foreign: object) -> None:
+    with pytest.raises(TypeError, match="NKI has no dtype"):
+        as_dtype(foreign)
