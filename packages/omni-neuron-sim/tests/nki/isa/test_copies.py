@@ -78,3 +78,14 @@ def test_a_shuffle_of_zeros_broadcasts_a_partition_to_every_quadrant() -> None:
 
     found = on_tiles(body, x, shape=x.shape, dtype="float32")
     np.testing.assert_array_equal(found, np.broadcast_to(x[:1], x.shape))
+
+
+def test_a_shuffle_in_place_reads_the_old_rows() -> None:
+    x = RNG.standard_normal((32, 4)).astype(np.float32)
+    turned = [(i + 1) % 32 for i in range(32)]
+
+    def body(dst: Any, t: Any) -> None:
+        nisa.nc_stream_shuffle(t, t, turned)
+        nisa.tensor_copy(dst, t)
+
+    np.testing.assert_array_equal(on_tiles(body, x, shape=x.shape, dtype="float32"), x[turned])

@@ -108,11 +108,22 @@ def test_pipes_pair_the_calls(pipes: tuple[int, int], rule: str | None) -> None:
 def test_cores_allocate_shared_memory_in_step() -> None:
     def kernel(x: Any) -> Any:
         shape = (2, 2) if nl.program_id(0) == 0 else (4, 2)
-        return nl.zeros(shape, nl.float32, buffer=nl.shared_hbm)
+        return nl.zeros(shape, nl.float32, buffer=nl.shared_hbm, name="out")
 
     with pytest.raises(KernelError, match="on the other core") as caught:
         simulate(kernel, X, lnc=2)
     assert caught.value.rule == "lnc-divergence"
+
+
+def test_shared_memory_is_found_by_name() -> None:
+    def kernel(x: Any) -> Any:
+        if nl.program_id(0) == 0:
+            nl.ndarray((8, 8), x.dtype, buffer=nl.shared_hbm, name="mine alone")
+        both = nl.ndarray((2, 128, 8), x.dtype, buffer=nl.shared_hbm, name="both")
+        nisa.dma_copy(both[nl.program_id(0)], x[nl.ds(128 * nl.program_id(0), 128)])
+        return both
+
+    np.testing.assert_array_equal(simulate(kernel, X, lnc=2).reshape(256, 8), X)
 
 
 def test_program_ids_and_grids() -> None:

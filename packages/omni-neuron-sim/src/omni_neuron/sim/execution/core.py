@@ -3,6 +3,7 @@ runs."""
 
 import threading
 import weakref
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,7 +46,7 @@ class Core:
         self.registers = {"scalar": ReductionRegisters(), "vector": ReductionRegisters()}
         self.instructions = 0
         self.opcode = ""
-        self.shared_allocations = 0
+        self.shared_names: Counter[str] = Counter()
         self.random = np.random.default_rng(world.seed + 2 * rank + core_id)
 
     @property
@@ -86,10 +87,12 @@ class Core:
         row = (
             int(np.prod(shape[1:], dtype=np.int64)) if space.on_chip else int(np.prod(shape, dtype=np.int64))
         )
-        name = name or f"{space.value}_{len(self.allocations)}"
+        shared = space is MemorySpace.shared_hbm
+        if not name:
+            name = f"{space.value}_{self.shared_names[''] if shared else len(self.allocations)}"
+            self.shared_names[""] += shared
         allocation = Allocation(name, space, shape, dtype, row * dtype.itemsize, address, kernel_line())
-        if space is MemorySpace.shared_hbm and self.lnc > 1:
-            self.shared_allocations += 1
+        if shared and self.lnc > 1:
             return self.world.shared(self, allocation, content)
         buffer = Buffer(allocation, self.world.precise, content)
         if space.on_chip:

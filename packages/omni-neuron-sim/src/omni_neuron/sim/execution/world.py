@@ -65,7 +65,7 @@ class World:
         self.origins = Origins()
         self.epochs = [0] * ranks
         self.members: dict[Member, Core] = {}
-        self._shared: list[list[Buffer]] = [[] for _ in range(ranks)]
+        self._shared: dict[tuple[int, str, int], Buffer] = {}
         self._meetings: dict[Any, Meeting] = {}
         self._sequence: dict[Any, int] = {}
         self._baton = threading.Condition()
@@ -79,18 +79,18 @@ class World:
         return self.ranks * self.lnc
 
     def shared(self, core: Core, allocation: Allocation, content: Array | None) -> Buffer:
-        """The buffer in shared HBM that both cores of a rank allocate at the same place of the program."""
-        known = self._shared[core.rank]
-        position = core.shared_allocations - 1
-        if position == len(known):
-            known.append(Buffer(allocation, self.precise, content))
-        found = known[position].allocation
+        """The buffer in shared HBM that both cores of a rank allocate: the nth of its name."""
+        core.shared_names[allocation.name] += 1
+        key = (core.rank, allocation.name, core.shared_names[allocation.name])
+        if key not in self._shared:
+            self._shared[key] = Buffer(allocation, self.precise, content)
+        found = self._shared[key].allocation
         if (found.shape, found.dtype) != (allocation.shape, allocation.dtype):
             raise core.error(
                 "lnc-divergence",
-                f"allocation {position} in shared_hbm is {allocation} here and {found} on the other core.",
+                f"a tensor in shared_hbm is {allocation} here and {found} on the other core.",
             )
-        return known[position]
+        return self._shared[key]
 
     # Meetings
 

@@ -34,7 +34,7 @@ def _same_elements(view: "NkiTensor") -> bool:
 
 
 def note_read(core: "Core", view: "NkiTensor", offset: int, indices: Array | None) -> None:
-    if not _same_elements(view):
+    if not _same_elements(view) or (view.buffer_.argument and not view.buffer_.written):
         return
     table = _map(view)
     other = core.epoch * 4 + (1 - core.core_id) + 1

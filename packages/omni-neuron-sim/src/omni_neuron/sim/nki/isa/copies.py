@@ -115,6 +115,7 @@ def nc_stream_shuffle(
         )
     whole = _whole_quadrants(src)
     elements, codes = stored(whole)
+    elements = elements.copy()  # dst may be the same tile
     for start in range(0, dst.partitions, QUADRANT):
         count = min(QUADRANT, dst.partitions - start)
         for i in range(count):

@@ -163,7 +163,9 @@ def tensor_tensor_scan(
     same_elements(dst, data0=data0, data1=data1)
     first, second = binary(op0, "op0"), binary(op1, "op1")
     (a, codes_a), (b, codes_b) = values(data0), values(data1)
-    start, codes_start = scalar_or_vector("initial", initial, data0.partitions)
+    if isinstance(initial, NkiTensor):
+        on_engine(Engine.vector, initial=initial)
+    start, codes_start = scalar_or_vector("initial", initial, data0.partitions, fp32=False)
     running = np.array(np.broadcast_to(np.asarray(start, np.float32).reshape(-1), (data0.partitions,)))
     out = np.empty_like(a)
     for i in range(a.shape[1]):

@@ -6,6 +6,7 @@ from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.language.creation import (
     empty_like,
+    fp32,
     full,
     ndarray,
     ones,
@@ -85,7 +86,7 @@ __all__ = [
     "NKIObject", "NkiTensor", "affine_range", "bfloat16", "bool_", "broadcast_to", "device_print", "ds",
     "dynamic_range", "empty_like", "expand_dims", "float16", "float32", "float4_e2m1fn_x4", "float8_e4m3",
     "float8_e4m3fn", "float8_e4m3fn_x4", "float8_e5m2", "float8_e5m2_x4", "float8_e8m0fnu", "fori_loop",
-    "full", "hbm", "int16", "int32", "int8", "load", "matmul", "mean", "ndarray", "no_reorder",
+    "fp32", "full", "hbm", "int16", "int32", "int8", "load", "matmul", "mean", "ndarray", "no_reorder",
     "num_programs", "ones", "private_hbm", "program_id", "program_ndim", "psum", "rand", "rms_norm", "sbuf",
     "sequential_range", "shared_constant", "shared_hbm", "shared_identity_matrix", "softmax",
     "static_range", "store", "tfloat32", "tile_size", "transpose", "uint16", "uint32", "uint8", "where",

@@ -58,6 +58,13 @@ class _TileSize:
 tile_size = _TileSize()
 
 
+class fp32:  # noqa: N801 - NKI's name
+    """The finite range of float32."""
+
+    min = float(np.finfo(np.float32).min)
+    max = float(np.finfo(np.float32).max)
+
+
 def _check(
     shape: tuple[int, ...], dtype: DType, space: MemorySpace, address: Any, memory: OnChipMemory
 ) -> None:
