@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,9 @@ def known_models() -> list[str]:
 
 def load_model(name: str) -> Model:
     """The geometry of a known model or of a folder that holds ``model_index.json``.
+
+    Config files do not state the size of a clip. A folder has that of the known model with its geometry, and
+    else 720p or, for a narrow DiT, 480p, each rounded down to what DiT tokens tile.
 
     Raises InputError when it is neither, or when a config file lacks a field.
     """
@@ -52,20 +56,29 @@ def _from_table(name: str, table: dict[str, Any]) -> Model:
 
 def _from_folder(folder: Path) -> Model:
     index = _read(folder / "model_index.json")
+    parts = (_read(folder / part / "config.json") for part in ("transformer", "vae", "text_encoder"))
     try:
-        return _build(folder.name, index, *(_read(folder / part / "config.json") for part in _PARTS))
+        found = _build(folder.name, index, *parts)
     except KeyError as error:
-        raise InputError(f"{folder}: a config.json of the checkpoint lacks the field {error}.") from None
-
-
-_PARTS = ("transformer", "vae", "text_encoder")
+        raise InputError(
+            f"model={str(folder)!r} must be a Wan checkpoint, but its model_index.json and config.json files "
+            f"lack the field {error}: fetch the checkpoint again, or name one of {', '.join(known_models())}."
+        ) from None
+    for known in map(load_model, known_models()):
+        size = {name: getattr(known, name) for name in ("height", "width", "num_frames", "steps")}
+        if replace(found, **size, name=known.name) == known:
+            return replace(found, **size)
+    return found
 
 
 def _build(
     name: str, index: dict[str, Any], dit: dict[str, Any], vae: dict[str, Any], text: dict[str, Any]
 ) -> Model:
     residual = bool(vae.get("is_residual", False))
-    large = dit["num_attention_heads"] * dit["attention_head_dim"] >= 3072
+    height, width = (
+        (720, 1280) if dit["num_attention_heads"] * dit["attention_head_dim"] >= 3072 else (480, 832)
+    )
+    multiple = vae.get("scale_factor_spatial", 8) * dit["patch_size"][1]
     second = index.get("transformer_2") or [None, None]
     return Model(
         name=name,
@@ -103,8 +116,8 @@ def _build(
             vocabulary=text["vocab_size"],
             buckets=text["relative_attention_num_buckets"],
         ),
-        height=720 if large else 480,
-        width=1280 if large else 832,
+        height=height // multiple * multiple,
+        width=width // multiple * multiple,
         num_frames=81,
         steps=40,
         image_condition=index["_class_name"] == "WanImageToVideoPipeline",
