@@ -55,9 +55,7 @@ def test_only_the_rule_for_trn2_is_published():
 
 
 def test_unknown_names_and_core_sizes_are_refused():
-    with pytest.raises(
-        LayoutError, match=r"instance='trn9' must be .*: the nearest name is trn3\."
-    ):
+    with pytest.raises(LayoutError, match=r"instance='trn9' must be .*: the nearest name is trn3\."):
         instance("trn9")
     with pytest.raises(LayoutError, match=r"lnc=4 of trn2\.48xlarge must be 1 or 2\."):
         instance("trn2.48xlarge", lnc=4)
