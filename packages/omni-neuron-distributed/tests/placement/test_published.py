@@ -6,7 +6,6 @@ from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.placement import published, published_layout
 from omni_neuron.distributed.placement.published import physical_mesh
 from omni_neuron.distributed.topology import instance
-from omni_neuron.runtime import envs
 
 TRN2 = instance("trn2.48xlarge")
 
@@ -14,6 +13,11 @@ TRN2 = instance("trn2.48xlarge")
 def lists(text):
     """Groups out of lines of ranks."""
     return [tuple(map(int, line.split())) for line in text.strip().splitlines()]
+
+
+def pairs(text):
+    """Groups of two, out of words such as 0-12."""
+    return [tuple(map(int, word.split("-"))) for word in text.split()]
 
 
 MESH_ROWS = lists("""
@@ -57,12 +61,12 @@ PUBLISHED = {
             56 57 58 59
         """),
         "cp": MESH_COLUMNS,
-        "cfg": [
-            (0, 12), (1, 13), (2, 14), (3, 15), (4, 8), (5, 9), (6, 10), (7, 11),
-            (16, 28), (17, 29), (18, 30), (19, 31), (20, 24), (21, 25), (22, 26), (23, 27),
-            (32, 44), (33, 45), (34, 46), (35, 47), (36, 40), (37, 41), (38, 42), (39, 43),
-            (48, 60), (49, 61), (50, 62), (51, 63), (52, 56), (53, 57), (54, 58), (55, 59),
-        ],
+        "cfg": pairs("""
+            0-12  1-13  2-14  3-15  4-8  5-9  6-10  7-11
+            16-28  17-29  18-30  19-31  20-24  21-25  22-26  23-27
+            32-44  33-45  34-46  35-47  36-40  37-41  38-42  39-43
+            48-60  49-61  50-62  51-63  52-56  53-57  54-58  55-59
+        """),
     },
     (8, 4, 2): {
         "tp": MESH_ROWS,
@@ -84,12 +88,12 @@ PUBLISHED = {
             15 31 47 63
             11 27 43 59
         """),
-        "cfg": [
-            (0, 4), (16, 20), (32, 36), (48, 52), (1, 5), (17, 21), (33, 37), (49, 53),
-            (2, 6), (18, 22), (34, 38), (50, 54), (3, 7), (19, 23), (35, 39), (51, 55),
-            (12, 8), (28, 24), (44, 40), (60, 56), (13, 9), (29, 25), (45, 41), (61, 57),
-            (14, 10), (30, 26), (46, 42), (62, 58), (15, 11), (31, 27), (47, 43), (63, 59),
-        ],
+        "cfg": pairs("""
+            0-4  16-20  32-36  48-52  1-5  17-21  33-37  49-53
+            2-6  18-22  34-38  50-54  3-7  19-23  35-39  51-55
+            12-8  28-24  44-40  60-56  13-9  29-25  45-41  61-57
+            14-10  30-26  46-42  62-58  15-11  31-27  47-43  63-59
+        """),
     },
     (8, 4, 1): {
         "tp": MESH_ROWS[:4],
@@ -105,7 +109,7 @@ PUBLISHED = {
         """),
         "cfg": [(rank,) for rank in range(32)],
     },
-}  # fmt: skip
+}
 
 
 def test_the_physical_mesh():
@@ -191,11 +195,9 @@ def test_nothing_else_was_published(degrees):
     assert published_layout(*degrees, TRN2) is None
 
 
-def test_only_the_64_logical_cores_of_trn2_have_the_mesh(monkeypatch):
+def test_only_the_64_logical_cores_of_trn2_have_the_mesh():
     for machine in (instance("trn3"), instance("trn2.48xlarge", lnc=1), instance("cpu")):
         assert published_layout(4, 8, 2, machine) is None
-    monkeypatch.setenv(envs.switch_cc.name, "1")
-    assert published_layout(4, 8, 2, TRN2) is None
 
 
 @pytest.mark.parametrize("degrees", [(4, 8, 2), (8, 4, 2), (8, 4, 1), (4, 4, 1)])

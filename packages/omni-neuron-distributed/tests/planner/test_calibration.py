@@ -13,12 +13,18 @@ from omni_neuron.distributed.planner.calibration import (
 )
 from omni_neuron.distributed.planner.search import MODEL_ERROR
 from omni_neuron.distributed.planner.seconds import constants
+from omni_neuron.runtime import envs
 
 POINTS = published_points()
 
 
 def test_the_fit_gives_the_frozen_constants():
     assert asdict(constants()) == pytest.approx(asdict(fit(POINTS)), rel=1e-3)
+
+
+def test_published_runs_keep_their_placement_when_this_host_asks_for_contiguous_groups(monkeypatch):
+    monkeypatch.setenv(envs.switch_cc.name, "1")
+    assert published_points() == POINTS
 
 
 def test_constants_are_physical():

@@ -1,6 +1,6 @@
 """Which rank stands at which position of a layout, so that every group routes on the machine."""
 
-from omni_neuron.distributed.placement.place import place
+from omni_neuron.distributed.placement.place import place, place_by_rule
 from omni_neuron.distributed.placement.published import published_layout
 from omni_neuron.distributed.placement.routability import ROUTED_GROUPS, offending_group
 from omni_neuron.distributed.placement.search import find_placement, placements
@@ -10,6 +10,7 @@ __all__ = [
     "find_placement",
     "offending_group",
     "place",
+    "place_by_rule",
     "placements",
     "published_layout",
 ]

@@ -30,6 +30,15 @@ def place(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
         return _checked(layout, topology, "leave out its placement")
     if topology.target == "trn2" and envs.switch_cc():
         return _checked(layout, topology, f"unset {envs.switch_cc.name}")
+    return place_by_rule(layout, topology)
+
+
+def place_by_rule(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
+    """What :func:`place` gives a layout without a placement on a torus with a rule, whatever the environment.
+
+    Raises:
+        LayoutError: a group does not route; the nearest layout is named.
+    """
     published = _published(layout, topology)
     if published is not None and offending_group(published, topology) is None:
         return published

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.topology import Topology
-from omni_neuron.runtime import envs
 
 Mesh = tuple[tuple[int, ...], ...]
 _SIDE = 8
@@ -37,10 +36,9 @@ def published_layout(
     tensor-parallel blocks. Layout B, for tp 8 and cp above 1: tensor parallelism runs along the first rows, a
     column is cut into guidance blocks. The requested factors of cp are kept.
 
-    Only the 64 logical cores of target ``trn2`` have the mesh, and ``VLLM_NEURON_SWITCH_CC=1`` turns it off.
+    Only the 64 logical cores of target ``trn2`` have the mesh.
     """
-    has_mesh = topology.target == "trn2" and topology.cores_per_chip == 4
-    if not has_mesh or envs.switch_cc():
+    if topology.target != "trn2" or topology.cores_per_chip != 4:
         return None
     mesh = physical_mesh()
     if cp == _SIDE and tp * cfg == _SIDE:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from omni_neuron.distributed.layout import ParallelLayout
-from omni_neuron.distributed.placement import place
+from omni_neuron.distributed.placement import place_by_rule
 from omni_neuron.distributed.planner.amounts import Amounts, amounts
 from omni_neuron.distributed.planner.choice import Choice
 from omni_neuron.distributed.planner.data_files import read_table
@@ -142,7 +142,7 @@ def _point(entry: dict[str, Any]) -> Point:
     layout = ParallelLayout(
         entry["tp"], entry["cp"], entry.get("cfg", 1), vae=entry.get("vae", 16), text_encoder="world"
     )
-    choice = Choice(place(layout, topology), entry.get("attention", "gather"), model.experts)
+    choice = Choice(place_by_rule(layout, topology), entry.get("attention", "gather"), model.experts)
     return Point(
         entry["name"],
         entry["published_s"],
