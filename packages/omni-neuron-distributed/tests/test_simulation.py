@@ -1,11 +1,18 @@
 """Threads as ranks: results by rank, one error, no endless wait."""
 
 import threading
+import time
 
 import pytest
 import torch
 
-from omni_neuron.distributed.collectives import all_gather, all_reduce, permute
+from omni_neuron.distributed.collectives import (
+    all_gather,
+    all_gather_stacked,
+    all_reduce,
+    broadcast,
+    permute,
+)
 from omni_neuron.distributed.groups import ParallelGroup
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.process_groups import new_parallel_context, new_parallel_group
@@ -49,6 +56,35 @@ def test_the_first_error_ends_all_ranks():
     groups = simulate_groups(3, lambda: new_parallel_group("tp", [(0, 1, 2)]))
     with pytest.raises(ValueError, match="no such weight"):
         simulate_ranks(groups, fail_on_one)
+
+
+def test_a_value_may_be_changed_in_place_once_its_rank_has_the_result(monkeypatch):
+    """The slow rank reads late: the quick one must not be let go before."""
+    cat, clone = torch.cat, torch.Tensor.clone
+
+    def slow(function):
+        def late(*arguments):
+            if threading.current_thread().name == "late":
+                time.sleep(0.05)
+            return function(*arguments)
+
+        return late
+
+    monkeypatch.setattr(torch, "cat", slow(cat))
+    monkeypatch.setattr(torch.Tensor, "clone", slow(clone))
+
+    def gather_and_change(group):
+        if group.rank_in_group:
+            threading.current_thread().name = "late"
+        mine = torch.full((2,), float(group.rank_in_group))
+        results = [all_gather_stacked(mine, group), broadcast(mine, group, 0)]
+        mine += 10
+        return [result.tolist() for result in results]
+
+    groups = simulate_groups(2, lambda: new_parallel_group("tp", [(0, 1)]))
+    for gathered, sent in simulate_ranks(groups, gather_and_change):
+        assert gathered == [[0, 0], [1, 1]]
+        assert sent == [0, 0]
 
 
 def test_ranks_that_disagree_or_stay_away_are_told():

@@ -52,7 +52,8 @@ def simulate_ranks(
             mappings of them.
         fn: what a rank does; it must not ask ``torch.distributed`` for its rank or world.
         list_order: follow the list of each group, as a device does, not its process group's order.
-        timeout_s: longest wait of a collective for its other ranks.
+        timeout_s: longest wait of a collective for its other ranks, and of this call for the ranks that are
+            still at work when one has failed.
 
     Raises:
         SimulationError: ranks of a group called different collectives.
@@ -82,7 +83,10 @@ def simulate_ranks(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        while thread.is_alive():
+            thread.join(timeout_s)
+            if errors:
+                break
     if errors:
         raise errors[0]
     return results
@@ -97,8 +101,10 @@ class _Exchange:
         self._meetings: dict[str, tuple[threading.Barrier, list[Any]]] = {}
         self._aborted = False
 
-    def meet(self, name: str, place: int, size: int, operator: str, value: Any) -> list[Any]:
-        """Every member's value, by place."""
+    def meet(
+        self, name: str, place: int, size: int, operator: str, value: Any, take: Callable[[list[Any]], Any]
+    ) -> Any:
+        """What ``take`` makes of every member's value, by place, while all members wait for each other."""
         with self._lock:
             if name not in self._meetings:
                 self._meetings[name] = threading.Barrier(size), [None] * size
@@ -107,12 +113,14 @@ class _Exchange:
                 barrier.abort()
         table[place] = operator, value
         barrier.wait(self._timeout_s)
-        brought = list(table)
-        barrier.wait(self._timeout_s)  # nobody brings the next value before everyone has read this one
-        if len({operator for operator, _ in brought}) > 1:
-            called = [operator for operator, _ in brought]
+        called = [operator for operator, _ in table]
+        agree = len(set(called)) == 1
+        taken = take([value for _, value in table]) if agree else None
+        # Nobody changes its value, or brings the next one, before everyone has read this one.
+        barrier.wait(self._timeout_s)
+        if not agree:
             raise SimulationError(f"ranks of group {name!r} called {called}: all must call the same.")
-        return [value for _, value in brought]
+        return taken
 
     def abort(self) -> None:
         with self._lock:
@@ -138,24 +146,28 @@ class _SimulatedCollectives(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return args[0]
         place, size = self._places[args[-1]]
 
-        def meet(value: Any) -> list[Any]:
-            return self._exchange.meet(args[-1], place, size, str(func), value)
+        def meet(value: Any, take: Callable[[list[Any]], Any]) -> Any:
+            return self._exchange.meet(args[-1], place, size, str(func), value, take)
 
         match func:
             case _ops.all_reduce.default:
-                return torch.stack(meet(args[0])).sum(0)
+                return meet(args[0], lambda values: torch.stack(values).sum(0))
             case _ops.all_gather_into_tensor.default:
-                return torch.cat(meet(args[0]))
+                return meet(args[0], torch.cat)
             case _ops.reduce_scatter_tensor.default:
-                return torch.stack(meet(args[0])).sum(0).chunk(size)[place].clone()
+                return meet(args[0], lambda values: torch.stack(values).sum(0).chunk(size)[place].clone())
             case _ops.all_to_all_single.default:
                 x, receives, sends, _ = args
-                parts = [sent[place] for sent in meet(x.split(list(sends)))]
-                if [part.shape[0] for part in parts] != list(receives):
-                    raise SimulationError(f"group {args[-1]!r}: {receives} parts were expected.")
-                return torch.cat(parts)
+
+                def received(sent: list[Any]) -> torch.Tensor:
+                    parts = [parts[place] for parts in sent]
+                    if [part.shape[0] for part in parts] != list(receives):
+                        raise SimulationError(f"group {args[-1]!r}: {receives} parts were expected.")
+                    return torch.cat(parts)
+
+                return meet(x.split(list(sends)), received)
             case _ops.broadcast.default:
-                return meet(args[0])[args[1]].clone()
+                return meet(args[0], lambda values: values[args[1]].clone())
         raise SimulationError(f"{func} is no collective of omni_neuron.distributed.collectives.")
 
 
