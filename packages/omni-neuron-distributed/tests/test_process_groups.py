@@ -8,7 +8,7 @@ from omni_neuron.distributed.collectives import all_gather
 from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.placement import place
-from omni_neuron.distributed.process_groups import new_parallel_context
+from omni_neuron.distributed.process_groups import new_parallel_context, new_parallel_group
 from omni_neuron.distributed.simulation import simulate_groups, simulate_ranks
 from omni_neuron.distributed.testing import simulated_rank
 from omni_neuron.distributed.topology import instance
@@ -49,6 +49,15 @@ def test_without_a_world_only_one_rank_fits():
     assert new_parallel_context(ParallelLayout()).tp.size == 1
     with pytest.raises(LayoutError, match="the world has 1"):
         new_parallel_context(ParallelLayout(tp=2))
+
+
+@pytest.mark.parametrize("partition", [[(0, 1)], [(0, 1), (1, 2)], [(0, 1), (2,)], [(0, 1, 2, 3)]])
+def test_a_partition_that_some_rank_would_wait_for_is_refused(partition):
+    with (
+        simulated_rank(2, 3),
+        pytest.raises(LayoutError, match="tp partition .* each of 3 ranks once"),
+    ):
+        new_parallel_group("tp", partition)
 
 
 def gathered_over_every_dimension(context, ranks):

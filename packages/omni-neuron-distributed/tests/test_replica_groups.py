@@ -148,6 +148,12 @@ def test_two_sizes_place_the_layout_and_find_its_groups(monkeypatch):
             register_replica_groups(4, 3)
 
 
+@pytest.mark.parametrize("arguments", [(4, {}), (ParallelLayout(), 8), ((4, 8), None)])
+def test_a_size_beside_a_layout_or_its_groups_is_refused(arguments):
+    with pytest.raises(TypeError, match="a layout and its groups by dimension, or two sizes"):
+        register_replica_groups(*arguments)
+
+
 ORDERS = {
     "descending": [7, 6, 5, 4, 3, 2, 1, 0],
     "interleaved": [6, 0, 4, 2, 1, 5, 3, 7],

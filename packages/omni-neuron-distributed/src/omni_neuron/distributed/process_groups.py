@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 import torch.distributed as dist
 
+from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.groups import ParallelContext, ParallelGroup
 from omni_neuron.distributed.layout import ParallelLayout
 
@@ -40,8 +41,19 @@ def _shared_or_new(name: str, layout: ParallelLayout, like: ParallelGroup) -> Pa
 
 
 def new_parallel_group(name: str, partition: Sequence[Sequence[int]]) -> ParallelGroup:
-    """This rank's group out of a partition of the world, each part in list order; every rank must call it."""
+    """This rank's group out of a partition of the world, each part in list order; every rank must call it.
+
+    Raises:
+        LayoutError: the parts differ in size, or do not hold every rank once. No group is made then.
+    """
     here = dist.get_rank() if dist.is_initialized() else 0
+    world_size = dist.get_world_size() if dist.is_initialized() else 1
+    held = sorted(rank for ranks in partition for rank in ranks)
+    if held != list(range(world_size)) or len({len(ranks) for ranks in partition}) > 1:
+        raise LayoutError(
+            f"{name} partition {[tuple(ranks) for ranks in partition]} must hold each of {world_size} ranks "
+            "once, in parts of one size: take it from ParallelLayout.groups."
+        )
     mine = next(tuple(ranks) for ranks in partition if here in ranks)
     if len(mine) == 1:
         return ParallelGroup(name, mine, 0)

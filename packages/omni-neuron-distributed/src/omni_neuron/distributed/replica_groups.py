@@ -45,13 +45,14 @@ def register_replica_groups(layout: ParallelLayout | int, groups: ProcessGroups 
     Raises:
         LayoutError: a live group's ranks are not those of the layout, or a dimension above 1 has no
             group. Nothing is registered then.
+        TypeError: a size beside a layout or its groups.
     """
-    if isinstance(layout, int):
-        assert isinstance(groups, int)
+    if isinstance(layout, int) and isinstance(groups, int):
         _register(_found_partitions(_layout_of_sizes(layout, groups)))
-    else:
-        assert not isinstance(groups, int)
+    elif isinstance(layout, ParallelLayout) and isinstance(groups, Mapping):
         _register(_partitions(layout, groups))
+    else:
+        raise TypeError("register_replica_groups takes a layout and its groups by dimension, or two sizes.")
 
 
 def register_context(layout: ParallelLayout, context: ParallelContext) -> None:
