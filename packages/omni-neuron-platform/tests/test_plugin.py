@@ -18,6 +18,12 @@ from omni_neuron.runtime.errors import InputError, SetupError
 from omni_neuron.runtime.mode import Mode, ModeKind
 
 CPU_MODE = "VLLM_NEURON_CPU_MODE"
+REQUEST_LIMIT = "VLLM_OMNI_DLO_DP_WAVE_TIMEOUT"
+
+LIMIT = """
+from vllm_omni.diffusion.executor import multiproc_executor
+print("RESULT", multiproc_executor._DLO_DP_WAVE_TIMEOUT_S)
+"""
 
 INACTIVE = """
 from vllm.platforms import current_platform
@@ -90,11 +96,35 @@ def test_vllm_compiles_nothing_for_cuda_unless_the_user_wants_it(
     assert os.environ["HUMMING_DISABLE_PARALLEL_BUILD"] == becomes
 
 
+@pytest.mark.parametrize(("chosen", "becomes"), [("", "86400"), ("30", "30")])
+def test_a_request_may_compile_unless_the_user_sets_a_limit(
+    chosen: str, becomes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REQUEST_LIMIT, chosen)
+    neuron_omni_platform_plugin()
+    assert os.environ[REQUEST_LIMIT] == becomes
+
+
+def test_the_executor_reads_that_limit() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMIT],
+        env={**os.environ, REQUEST_LIMIT: "", CPU_MODE: "1", "VLLM_LOGGING_LEVEL": "WARNING"},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "RESULT 86400.0" in done.stdout.splitlines()
+
+
 def test_inactive_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin, "detect_mode", lambda: Mode(ModeKind.INACTIVE, "a test says so."))
-    monkeypatch.delenv("HUMMING_DISABLE_PARALLEL_BUILD", raising=False)
+    for name in ("HUMMING_DISABLE_PARALLEL_BUILD", REQUEST_LIMIT):
+        monkeypatch.delenv(name, raising=False)
     vllm_platform_plugin()
-    assert "HUMMING_DISABLE_PARALLEL_BUILD" not in os.environ
+    neuron_omni_platform_plugin()
+    assert not {"HUMMING_DISABLE_PARALLEL_BUILD", REQUEST_LIMIT} & set(os.environ)
 
 
 @pytest.mark.parametrize(

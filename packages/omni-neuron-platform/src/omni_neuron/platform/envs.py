@@ -16,3 +16,10 @@ humming_no_build = EnvVar[str | None](
     "1 keeps vLLM from compiling CUDA code in the background whenever it is imported; the plugin sets it "
     "where nobody chose.",
 )
+request_timeout = EnvVar[int | None](
+    "VLLM_OMNI_DLO_DP_WAVE_TIMEOUT",
+    None,
+    integer(1),
+    "For vLLM-Omni 0.30: seconds that worker processes may take for one request, ten minutes by its default; "
+    "the plugin sets a day where nobody chose, as a first request may compile.",
+)

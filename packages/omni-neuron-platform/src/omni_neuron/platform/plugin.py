@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from omni_neuron.platform.engine_log import silence_other_devices
-from omni_neuron.platform.envs import humming_no_build
+from omni_neuron.platform.envs import humming_no_build, request_timeout
 from omni_neuron.platform.stage_config.pipeline_configs import schedule_pipeline_configs
 from omni_neuron.platform.visible_devices import list_visible_devices
 from omni_neuron.runtime import envs
@@ -20,6 +20,8 @@ from omni_neuron.runtime.wheels import inspect_wheel
 
 logger = logging.getLogger(__name__)
 
+A_DAY_S = "86400"
+
 
 def neuron_omni_platform_plugin() -> str | None:
     """Dotted path of the platform for vLLM-Omni, or None where it should stay as it was."""
@@ -29,6 +31,8 @@ def neuron_omni_platform_plugin() -> str | None:
         return None
     if mode.is_hardware and not envs.backend.is_set():
         envs.backend.set("neuron_native")  # SDK 2.32 reads unset as the XLA route
+    if not request_timeout.is_set():
+        request_timeout.set(A_DAY_S)  # read when the executor is imported, which comes after this
     list_visible_devices()
     schedule_pipeline_configs()
     return "omni_neuron.platform.platform.NeuronOmniPlatform"
