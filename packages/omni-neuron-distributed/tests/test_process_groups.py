@@ -55,7 +55,7 @@ def test_without_a_world_only_one_rank_fits():
 def test_a_partition_that_some_rank_would_wait_for_is_refused(partition):
     with (
         simulated_rank(2, 3),
-        pytest.raises(LayoutError, match="tp partition .* each of 3 ranks once"),
+        pytest.raises(LayoutError, match=r"tp partition .* each of 3 ranks once"),
     ):
         new_parallel_group("tp", partition)
 

@@ -83,3 +83,9 @@ def test_a_key_fills_one_parameter():
         wanted_keys(wanted, {"a": ["k"], "b": ["k"]})
     with pytest.raises(InputError, match="aliases use the checkpoint key a for a and for b"):
         match(checkpoint(a=((2,), "F32")), wanted, {"b": ("a",)})
+
+
+def test_an_alternative_for_a_key_that_no_parameter_has_is_refused():
+    wanted = parameters(a=torch.float32)
+    with pytest.raises(InputError, match="aliases name b, which must be checkpoint keys of a parameter"):
+        match(checkpoint(a=((2,), "F32")), wanted, {"a": ("c",), "b": ("a",)})

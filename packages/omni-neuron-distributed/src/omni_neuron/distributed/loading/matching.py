@@ -76,6 +76,9 @@ def match_keys(
         CheckpointError: tensors are missing, extra or mis-shaped; all are listed.
         InputError: ``wanted`` or ``aliases`` do not fit the model.
     """
+    unknown = sorted(set(aliases) - {key for keys in wanted.values() for key in keys})
+    if unknown:
+        raise InputError(f"aliases name {', '.join(unknown)}, which must be checkpoint keys of a parameter.")
     findings = _Findings()
     available = checkpoint.tensors
     used: set[str] = set()
