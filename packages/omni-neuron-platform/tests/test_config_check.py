@@ -92,9 +92,24 @@ def test_an_attention_backend_of_other_hardware_is_refused_before_a_model_is_bui
         check_config(_config(diffusion_attention_config=AttentionConfig(**attention)))
 
 
-def test_a_payload_of_sums_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InputError, match="tp_reduce_dtype"):
-        check_config(_config(model_config={"tp_reduce_dtype": "fp8"}))
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"tp_reduce_dtype": "fp8"}, "tp_reduce_dtype is .fp8. in the engine.s configuration: it must be"),
+        ({"ring_attention": "false"}, 'ring_attention is "false" .* must be true or false'),
+        ({"ring_attention": True}, "ring_degree is 1, so there is no ring"),
+        ({"placement": "0,2"}, 'placement of the engine.s configuration is "0,2"'),
+        ({"placement": [0, 1]}, "placement is .* comma-separated list"),
+    ],
+)
+def test_settings_of_the_model_have_the_rules_of_stage_files(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        check_config(_config(model_config=settings, parallel_config={"ulysses_degree": 2}))
+
+
+def test_settings_that_fit_or_belong_to_another_pipeline_pass() -> None:
+    ours = {"tp_reduce_dtype": "bfloat16", "ring_attention": True, "placement": "1,0"}
+    check_config(_config(model_config={**ours, "other": 1}, parallel_config={"ring_degree": 2}))
 
 
 def test_the_variable_chooses_the_default_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

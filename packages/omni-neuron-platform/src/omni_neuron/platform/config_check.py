@@ -7,11 +7,16 @@ from typing import Any
 from vllm_omni.diffusion.attention.layer import Attention
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, backend_path
-from omni_neuron.platform.parallel import layout_of, tp_reduce_dtype
+from omni_neuron.platform.parallel import layout_of
+from omni_neuron.platform.stage_config.config import DEGREES, StageConfig, check_layout
 from omni_neuron.platform.stage_config.features import FEATURES
 from omni_neuron.platform.stage_config.keys import MAX_CFG
+from omni_neuron.platform.stage_config.reading import read_value
+from omni_neuron.platform.stage_config.table import BY_NAME
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import detect_mode
+
+SOURCE, MODEL_CONFIG = "the engine's configuration", "model_config"
 
 
 def check_config(od_config: Any) -> None:
@@ -26,14 +31,24 @@ def check_config(od_config: Any) -> None:
             f"cfg_parallel_size is {od_config.parallel_config.cfg_parallel_size}: guidance has two branches; "
             "set 1 or 2."
         )
+    _check_settings(od_config)
     layout = layout_of(od_config)
     if detect_mode().is_hardware and od_config.enforce_eager and layout.world_size > 1:
         raise InputError(
             f"enforce_eager is true with {layout.world_size} ranks, but on a Neuron device collectives run "
             "within compiled graphs only; leave enforce_eager out, or use one rank."
         )
-    tp_reduce_dtype(od_config.model_config)
     _check_attention(od_config.diffusion_attention_config)
+
+
+def _check_settings(od_config: Any) -> None:
+    """Settings of `model_config` that we act on, alone and with the degrees, by the rules of stage files."""
+    values: dict[str, Any] = {name: getattr(od_config.parallel_config, name) for name in DEGREES}
+    for setting, value in (od_config.model_config or {}).items():
+        key = BY_NAME.get(f"{MODEL_CONFIG}.{setting}")
+        if key is not None and value is not None:
+            values[key.name] = read_value(key, value, f"{key.name} is", SOURCE)
+    check_layout(StageConfig(values, SOURCE))
 
 
 def _check_attention(attention: Any) -> None:
@@ -52,7 +67,7 @@ def _check_attention(attention: Any) -> None:
 
 def _refuse_features(od_config: Any) -> None:
     """By the table of stage files, since arguments of `Omni` and the engine's command line pass those by."""
-    settings = {f"model_config.{name}": value for name, value in (od_config.model_config or {}).items()}
+    settings = {f"{MODEL_CONFIG}.{name}": value for name, value in (od_config.model_config or {}).items()}
     for feature in FEATURES:
         value = settings.get(feature.name)
         for config in (od_config, od_config.parallel_config):

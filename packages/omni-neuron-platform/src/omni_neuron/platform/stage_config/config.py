@@ -8,6 +8,7 @@ from typing import Any
 
 from omni_neuron.runtime.errors import InputError
 
+DEGREES = ("tensor_parallel_size", "ulysses_degree", "ring_degree", "cfg_parallel_size")
 SAMPLING = (
     "height",
     "width",
@@ -80,8 +81,7 @@ def check_layout(config: StageConfig) -> None:
     Raises:
         InputError: names the keys, their values and the remedy.
     """
-    degrees = ["tensor_parallel_size", "ulysses_degree", "ring_degree", "cfg_parallel_size"]
-    layout = " x ".join(f"{name} {config.get(name, 1)}" for name in degrees)
+    layout = " x ".join(f"{name} {config.get(name, 1)}" for name in DEGREES)
     if len(config.devices) != config.world_size:
         raise InputError(
             f'devices of {config.source} are "{written_indices(config.devices)}", {len(config.devices)} '
