@@ -23,9 +23,10 @@ def test_published_token_counts(model, height, width, frames, latent, tokens):
     assert job.tokens == tokens
 
 
-def test_a_step_is_one_forward_per_branch():
-    assert Job(A14B, 720, 1280, 81, 40).forwards == 80
-    assert Job(A14B, 720, 1280, 81, 3, branches=1).forwards == 3
+def test_a_step_is_one_forward_per_branch_that_the_rank_has():
+    guided, plain = Job(A14B, 720, 1280, 81, 40), Job(A14B, 720, 1280, 81, 3, branches=1)
+    assert [(guided.rank_branches(cfg), guided.rank_forwards(cfg)) for cfg in (1, 2)] == [(2, 80), (1, 40)]
+    assert (plain.rank_branches(1), plain.rank_forwards(1)) == (1, 3)
 
 
 def test_an_image_opens_a_whole_clip_for_i2v_and_stands_alone_for_ti2v():

@@ -60,7 +60,7 @@ class Amounts:
 def amounts(job: Job, choice: Choice, topology: Topology) -> Amounts:
     """Everything a rank of the choice does for one warm request."""
     layout = choice.layout
-    forwards = job.steps * (job.branches if layout.cfg == 1 else 1)
+    forwards = job.rank_forwards(layout.cfg)
     forward = rank_forward_flops(job, layout)
     one, stored_bf16 = memory_traffic(job, choice), memory_traffic(job, _stored_as_bf16(choice))
     wires = {"encode": Wire(), "denoise": Wire(), "decode": Wire()}

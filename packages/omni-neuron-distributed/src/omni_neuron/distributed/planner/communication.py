@@ -48,7 +48,7 @@ def share_of_others(payload: float, ranks: int) -> float:
 def traffic(job: Job, choice: Choice) -> list[Traffic]:
     """Everything that a rank of the layout sends for one request, kinds without bytes left out."""
     layout = choice.layout
-    forwards = job.steps * (job.branches if layout.cfg == 1 else 1)
+    forwards = job.rank_forwards(layout.cfg)
     items = [*_blocks(job, choice, forwards), *_outside(job, choice, forwards)]
     return [item for item in items if item.sent]
 

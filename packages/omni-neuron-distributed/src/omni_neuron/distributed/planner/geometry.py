@@ -116,7 +116,10 @@ class Job:
         """Colour values of the finished clip."""
         return 3 * self.num_frames * self.height * self.width
 
-    @property
-    def forwards(self) -> int:
-        """DiT forwards of the request, all branches counted."""
-        return self.steps * self.branches
+    def rank_branches(self, cfg: int) -> int:
+        """Guidance branches that one rank predicts: all in turn, or one where ``cfg`` ranks share them."""
+        return self.branches if cfg == 1 else 1
+
+    def rank_forwards(self, cfg: int) -> int:
+        """DiT forwards of the request on one rank."""
+        return self.steps * self.rank_branches(cfg)

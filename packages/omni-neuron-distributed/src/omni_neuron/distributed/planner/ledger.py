@@ -120,16 +120,15 @@ def _dequantised_block(job: Job, choice: Choice) -> float:
 
 
 def _cross_attention_cache(job: Job, choice: Choice) -> float:
-    dit, prompts = job.model.dit, job.branches if choice.layout.cfg == 1 else 1
+    dit, prompts = job.model.dit, job.rank_branches(choice.layout.cfg)
     rows = job.model.text_encoder.tokens
     return prompts * 2 * rows * dit.width * dit.layers * BF16 / choice.layout.tp
 
 
 def _dma_bytes(job: Job, choice: Choice) -> float:
     """Bytes that one forward moves by DMA: through memory and to other ranks."""
-    forwards = job.steps * (job.branches if choice.layout.cfg == 1 else 1)
     sent = sum(item.sent for item in traffic(job, choice) if item.group in ("tp", "ulysses", "ring"))
-    return memory_traffic(job, choice).total + sent / forwards
+    return memory_traffic(job, choice).total + sent / job.rank_forwards(choice.layout.cfg)
 
 
 def _encode_activations(job: Job) -> float:
