@@ -28,7 +28,20 @@ def test_there_may_be_none():
     assert nearest_that_fits(JOB, choice, instance("inf2.48xlarge")) is None
 
 
-def test_a_machine_too_small_is_refused_in_one_sentence():
-    inf2 = instance("inf2.48xlarge")
-    with pytest.raises(InputError, match=r"must fit the 16 GB of a core of inf2.* needs 19\.\d GB: use"):
-        refuse_when_nothing_fits(JOB, search(JOB, inf2), inf2)
+@pytest.mark.parametrize(
+    ("name", "size", "needs", "remedy"),
+    [
+        (
+            "inf2.48xlarge",
+            (),
+            r"16 GB of a core of inf2.* needs 19\.\d GB",
+            "trn2.48xlarge or trn2-ultraserver or trn3",
+        ),
+        ("trn3", (4096, 4096, 401), r"36 GB of a core of trn3.* needs \d+\.\d GB", None),
+    ],
+)
+def test_a_machine_too_small_is_refused_with_those_that_have_more(name, size, needs, remedy):
+    job, small = make_job(load_model("wan2.2-t2v-a14b"), *size), instance(name)
+    with pytest.raises(InputError, match=rf"must fit the {needs}: use a smaller size") as caught:
+        refuse_when_nothing_fits(job, search(job, small), small)
+    assert str(caught.value).endswith(f"a smaller size or {remedy}." if remedy else "a smaller size.")

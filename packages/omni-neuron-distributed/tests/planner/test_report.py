@@ -32,6 +32,12 @@ def test_every_rejected_layout_has_a_line_with_its_reason(plan):
     assert any("tp=16 must divide heads=24" in line for line in section)
 
 
+def test_what_is_not_known_about_the_machine_is_said(plan):
+    heading = report(plan, 1).split("\n\n")[0]
+    assert heading.endswith(f"Caution: {plan.topology.caution}")
+    assert "failed with groups that pass the rule" in heading
+
+
 def test_both_assumptions_are_named(plan):
     text = report(plan, 1)
     assert "75% attention and 85% linear" in text

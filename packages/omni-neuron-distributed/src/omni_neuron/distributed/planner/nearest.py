@@ -13,7 +13,7 @@ from omni_neuron.distributed.planner.choice import Choice
 from omni_neuron.distributed.planner.geometry import Job
 from omni_neuron.distributed.planner.ledger import ledger
 from omni_neuron.distributed.planner.search import check_divides, layouts, with_text_encoder
-from omni_neuron.distributed.topology import Topology
+from omni_neuron.distributed.topology import INSTANCES, Topology, instance
 from omni_neuron.runtime.errors import InputError
 
 _DEGREES = ("tp", "ulysses", "ring", "cfg")
@@ -48,10 +48,13 @@ def refuse_when_nothing_fits(job: Job, candidates: list[Candidate], topology: To
     if any(candidate.accepted for candidate in candidates):
         return
     nearest = min((c for c in candidates if c.routable), key=lambda c: c.ledger.total)
+    roomier = [
+        name for name in INSTANCES if topology.hbm_gb_per_core < instance(name).hbm_gb_per_core < math.inf
+    ]
     raise InputError(
         f"{job.model.name} at {job.width}x{job.height}x{job.num_frames} must fit the "
         f"{topology.hbm_gb_per_core:g} GB of a core of {topology.name}, and the nearest layout, "
-        f"{nearest.choice.layout} with {nearest.choice.resident_experts} resident expert in "
-        f"{nearest.choice.weight_dtype}, needs {nearest.ledger.total:.1f} GB: use a smaller size or "
-        "trn2.48xlarge or trn3."
+        f"{nearest.choice.layout} with resident_experts={nearest.choice.resident_experts} in "
+        f"{nearest.choice.weight_dtype}, needs {nearest.ledger.total:.1f} GB: use "
+        f"{' or '.join(['a smaller size', *roomier])}."
     )

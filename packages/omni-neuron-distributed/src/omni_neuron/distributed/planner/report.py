@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from omni_neuron.distributed.planner.anatomy import anatomy
 from omni_neuron.distributed.planner.calibration import published_points, residual_table
@@ -11,11 +11,23 @@ from omni_neuron.distributed.planner.drawing import draw_text
 from omni_neuron.distributed.planner.plan import Plan
 from omni_neuron.distributed.planner.seconds import constants, kernels
 
-_COLUMNS = (
-    ("", 4), ("tp", 4), ("ulysses", 8), ("ring", 5), ("cfg", 4), ("vae", 4), ("experts", 8), ("weights", 8),
-    ("text enc.", 10), ("GB", 6), ("fits", 5), ("routes", 7),
-    ("TB sent", 8), ("published s", 12), ("kernels s", 10),
-)  # fmt: skip
+_COLUMNS = {
+    "": 4,
+    "tp": 4,
+    "ulysses": 8,
+    "ring": 5,
+    "cfg": 4,
+    "vae": 4,
+    "experts": 8,
+    "weights": 8,
+    "text enc.": 10,
+    "GB": 6,
+    "fits": 5,
+    "routes": 7,
+    "TB sent": 8,
+    "published s": 12,
+    "kernels s": 10,
+}
 
 
 def report(plan: Plan, top: int) -> str:
@@ -36,22 +48,29 @@ def _heading(plan: Plan) -> str:
         "published s: at the efficiency that published runs imply. kernels s: with "
         f"{used.attention:.0%} attention and {used.linear:.0%} linear layers of peak.\n"
         "Both are predictions; tensor parallel sums are counted in bf16."
+        + (f"\nCaution: {plan.topology.caution}" if plan.topology.caution else "")
     )
 
 
 def _table(candidates: list[Candidate]) -> str:
-    lines = ["".join(f"{name:>{width}}" for name, width in _COLUMNS)]
+    lines = [_row(_COLUMNS)]
     for place, candidate in enumerate(candidates, start=1):
         layout, choice = candidate.choice.layout, candidate.choice
-        row = (
-            place, layout.tp, layout.ulysses, layout.ring, layout.cfg, layout.vae, choice.resident_experts,
-            choice.weight_dtype, layout.text_encoder, f"{candidate.ledger.total:.1f}", _yes(candidate.fits),
-            _yes(candidate.routable), f"{candidate.sent_bytes / 1e12:.3f}", _seconds(candidate.predicted_s),
+        degrees = (layout.tp, layout.ulysses, layout.ring, layout.cfg, layout.vae)
+        storage = (choice.resident_experts, choice.weight_dtype, layout.text_encoder)
+        verdicts = (f"{candidate.ledger.total:.1f}", _yes(candidate.fits), _yes(candidate.routable))
+        price = (
+            f"{candidate.sent_bytes / 1e12:.3f}",
+            _seconds(candidate.predicted_s),
             _seconds(candidate.predicted_kernels_s),
-        )  # fmt: skip
-        lines.append("".join(f"{value!s:>{width}}" for value, (_, width) in zip(row, _COLUMNS, strict=True)))
+        )
+        lines.append(_row([place, *degrees, *storage, *verdicts, *price]))
         lines += [f"      {reason}" for reason in candidate.reasons]
     return "\n".join(lines)
+
+
+def _row(values: Iterable[object]) -> str:
+    return "".join(f"{value!s:>{width}}" for value, width in zip(values, _COLUMNS.values(), strict=True))
 
 
 def _rejected(plan: Plan) -> Iterator[str]:
