@@ -1,5 +1,6 @@
 """What a core did, instruction by instruction, in the form that the cost model needs."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from omni_neuron.sim.nki.isa.instruction import Work
 
 
+SBUF_ADDRESSES, PSUM_ADDRESSES = 0, 1
+Meets = tuple[Hashable, tuple[tuple[int, int], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """A tensor as an instruction used it: how much, and which bytes of which storage."""
@@ -22,7 +27,7 @@ class Operand:
     dtype: DType
     shape: tuple[int, ...]
     run_bytes: int  # contiguous bytes that a DMA moves at once
-    storage: int  # the buffer's identity; 0 for addresses of a core's own SBUF, 1 for its PSUM
+    storage: int  # the buffer's identity; SBUF_ADDRESSES and PSUM_ADDRESSES where a kernel gave addresses
     box: tuple[int, int, int, int]  # first and last partition, first and last byte
 
     @property
@@ -46,7 +51,9 @@ class Event:
     where: SourceLine
     writes: tuple[Operand, ...]
     reads: tuple[Operand, ...]
-    meeting: object = None
+    meeting: Meets | None = None
+    flops: int = 0
+    passes: float = 1.0
 
 
 @dataclass
@@ -68,6 +75,8 @@ class Trace:
                 tuple(map(_operand, work.writes)),
                 tuple(map(_operand, work.reads)),
                 work.meeting,
+                work.flops,
+                work.passes,
             )
         )
 
@@ -82,7 +91,7 @@ def _operand(tensor: NkiTensor) -> Operand:
     storage = buffer.identity + 1
     if buffer.address is not None:
         first, low = buffer.address
-        storage = 1 if buffer.space is MemorySpace.psum else 0
+        storage = PSUM_ADDRESSES if buffer.space is MemorySpace.psum else SBUF_ADDRESSES
         box = (box[0] + first, box[1] + first, box[2] + low, box[3] + low)
     return Operand(tensor.buffer, tensor.dtype, tensor.shape, _run(tensor), storage, box)
 

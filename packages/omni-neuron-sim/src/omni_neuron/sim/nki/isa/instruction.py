@@ -1,7 +1,7 @@
 """What every instruction does besides its work: counting, live ranges, the trace, errors with its name."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import ParamSpec
 
@@ -13,6 +13,7 @@ from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine
 
 P = ParamSpec("P")
+Meets = tuple[Hashable, tuple[tuple[int, int], ...]]  # the key of a meeting, and who takes part
 
 
 @dataclass(slots=True)
@@ -22,7 +23,9 @@ class Work:
     engine: Engine
     writes: tuple[NkiTensor, ...] = ()
     reads: tuple[NkiTensor, ...] = ()
-    meeting: object = None
+    meeting: Meets | None = None
+    flops: int = 0  # useful ones: transposes have none
+    passes: float = 1.0  # of the Tensor engine over the moving operand
 
 
 class NkiInstruction:

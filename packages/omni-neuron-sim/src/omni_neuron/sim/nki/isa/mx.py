@@ -130,4 +130,5 @@ def nc_matmul_mx(
     across = None if left_codes is None else left_codes.max(axis=0)[:, None]
     down = None if right_codes is None else right_codes.max(axis=0)[None, :]
     accumulate_into(dst, product, spread(merge(across, down), (m, n)), accumulate)
-    return Work(Engine.tensor, (dst,), (stationary, moving, stationary_scale, moving_scale))
+    reads = (stationary, moving, stationary_scale, moving_scale)
+    return Work(Engine.tensor, (dst,), reads, flops=2 * k * LANES * m * n)
