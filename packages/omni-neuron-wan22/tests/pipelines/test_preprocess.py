@@ -56,6 +56,8 @@ def served(request, engine, tmp_path_factory):
         ("a ball", {"height": 64.0}, "height is 64.0"),
         ("a ball", {"num_frames": 0}, "num_frames is 0"),
         ("a ball", {"num_inference_steps": 0}, "num_inference_steps is 0"),
+        ("a ball", {"num_outputs_per_prompt": 0}, "num_outputs_per_prompt is 0, but it must be at least 1"),
+        ("a ball", {"num_outputs_per_prompt": 1.5}, "num_outputs_per_prompt is 1.5"),
         ("a ball", {"num_inference_steps": 1001}, "num_inference_steps is 1001, but it must lie in 1..1000"),
         ("a ball", {"height": 16400}, "height is 16400, but it must be at most 16384"),
         ("a ball", {"num_frames": 4097}, "num_frames is 4097, but it must be at most 4093"),

@@ -114,6 +114,20 @@ def test_latents_of_the_request_are_the_start_or_refused(worker: Any, pipeline: 
         pipeline.prepare_latents(1, 16, 32, 32, 5, None, None, None, torch.zeros(1, 16, 2, 4, 6))
 
 
+def test_several_outputs_are_the_videos_of_their_noise(worker: Any) -> None:
+    start = torch.randn((2, *SHAPE[1:]), generator=torch.Generator().manual_seed(3))
+    both = _latents(worker, latents=start, num_outputs_per_prompt=2)
+    assert both.shape == start.shape
+    for made, noise in zip(both, start, strict=True):
+        alone = _latents(worker, latents=noise[None])[0]
+        assert (made - alone).norm() / alone.norm() <= FP32_BAR  # a larger batch may add in another order
+    drawn = _serve(worker, _request(num_outputs_per_prompt=2, output_type="latent")).output
+    assert drawn.shape == start.shape
+    assert not torch.equal(drawn[0], drawn[1])
+    with pytest.raises(InputError, match=r"num_outputs_per_prompt 2 needs \(2, 16, 2, 4, 4\)"):
+        _latents(worker, latents=start[:1], num_outputs_per_prompt=2)
+
+
 @pytest.mark.parametrize(
     "said",
     [

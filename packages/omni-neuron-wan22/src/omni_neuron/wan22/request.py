@@ -109,13 +109,15 @@ class VideoRules:
             width // self.spatial_scale,
         )
 
-    def check_latents(self, shape: tuple[int, ...], height: int, width: int, num_frames: int) -> None:
-        """Refuse latents that belong to a video of another size."""
-        expected = (1, *self.latent_shape(height, width, num_frames))
+    def check_latents(
+        self, shape: tuple[int, ...], height: int, width: int, num_frames: int, videos: int = 1
+    ) -> None:
+        """Refuse latents that belong to another size, or to another number of videos."""
+        expected = (videos, *self.latent_shape(height, width, num_frames))
         if tuple(shape) != expected:
             raise InputError(
-                f"latents have shape {tuple(shape)}, but {height}x{width} with {num_frames} frames needs "
-                f"{expected}; leave them out, or change the size."
+                f"latents have shape {tuple(shape)}, but {height}x{width} with {num_frames} frames and "
+                f"num_outputs_per_prompt {videos} needs {expected}; leave them out, or change either."
             )
 
     def check_guidance(self, guidance_scale: float, guidance_scale_2: float | None) -> None:
@@ -158,6 +160,7 @@ def check_sampling(rules: VideoRules, asked: Mapping[str, Any]) -> tuple[int, st
         ("flow_shift", check_flow_shift),
         ("max_sequence_length", check_text_length),
         ("seed", check_seed),
+        ("num_outputs_per_prompt", check_outputs),
     ):
         if asked.get(name) is not None:
             check(asked[name])
@@ -187,6 +190,13 @@ def check_unicode(name: str, text: str) -> None:
 def check_steps(num_inference_steps: int) -> None:
     """Refuse a generation without a step, or with more than the noise levels of the training."""
     _check_whole("num_inference_steps", num_inference_steps, 1, MAX_STEPS)
+
+
+def check_outputs(num_outputs_per_prompt: int) -> None:
+    """Refuse a request for less than one video."""
+    _check_whole("num_outputs_per_prompt", num_outputs_per_prompt)
+    if num_outputs_per_prompt < 1:
+        raise InputError(f"num_outputs_per_prompt is {num_outputs_per_prompt}, but it must be at least 1.")
 
 
 def check_text_length(max_sequence_length: int) -> None:

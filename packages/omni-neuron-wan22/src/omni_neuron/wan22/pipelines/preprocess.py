@@ -78,9 +78,8 @@ def _check(request: Any, rules: VideoRules) -> None:
             f"sample_solver is {extra['sample_solver']!r}, but only {SOLVER!r} exists; leave it out."
         )
     if sampling.latents is not None:
-        rules.check_latents(
-            tuple(sampling.latents.shape), sampling.height, sampling.width, sampling.num_frames
-        )
+        size = (sampling.height, sampling.width, sampling.num_frames)
+        rules.check_latents(tuple(sampling.latents.shape), *size, sampling.num_outputs_per_prompt or 1)
 
 
 def _check_expert_is_loaded(asked: float | None, loaded_for: float | None) -> None:

@@ -164,7 +164,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
         """
         rules = self.checkpoint.rules
         if latents is not None:
-            rules.check_latents(tuple(latents.shape), height, width, num_frames)
+            rules.check_latents(tuple(latents.shape), height, width, num_frames, batch_size)
             return latents.to(HOST, LATENT_DTYPE)
         shape = (batch_size, *rules.latent_shape(height, width, num_frames))
         return randn_tensor(shape, generator=generator, device=HOST, dtype=LATENT_DTYPE)
