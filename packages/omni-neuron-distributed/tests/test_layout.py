@@ -168,3 +168,7 @@ def test_placed_groups_partition_the_world_and_meet_the_coordinates(data):
         related = {"cp": {"ulysses", "ring"}, "ulysses": {"cp"}, "ring": {"cp"}}.get(name, set())
         fixed = [{key: index for key, index in place.items() if key not in related} for place in places]
         assert all(place == fixed[0] for place in fixed)
+
+
+def test_a_layout_without_placement_costs_nothing_however_many_ranks_it_has():
+    assert ParallelLayout(cp=10**12).placement is None

@@ -33,3 +33,9 @@ def test_image_models_start_from_an_image():
 def test_wrong_sizes_are_refused_with_the_nearest(model, sizes, message):
     with pytest.raises(InputError, match=message):
         make_job(model, **sizes)
+
+
+@pytest.mark.parametrize("name", ["height", "width", "num_frames", "steps"])
+def test_sizes_that_no_float_can_count_are_refused(name):
+    with pytest.raises(InputError, match=rf"{name}=10+ must be at most 1048576: use a smaller one\."):
+        make_job(A14B, **{name: 10**400})

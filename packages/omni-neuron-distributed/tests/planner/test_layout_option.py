@@ -57,3 +57,9 @@ def test_a_world_that_does_not_divide_the_text_encoder_leaves_it_to_the_widest_g
 def test_bad_text_is_one_sentence(text, message):
     with pytest.raises(InputError, match=message):
         parse_layout(text, JOB)
+
+
+@pytest.mark.parametrize("key", ["tp", "cp", "ulysses", "ring", "cfg", "vae"])
+def test_degrees_beyond_any_machine_are_refused_before_anything_is_built_of_them(key):
+    with pytest.raises(InputError, match=rf"{key}=10+ must be at most 4096: use a smaller one\."):
+        parse_layout(f"{key}={10**400}", JOB)

@@ -1,4 +1,5 @@
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,12 +104,75 @@ def test_an_unknown_model_is_refused_with_the_nearest_name():
 def test_a_missing_field_is_named(checkpoint: Path):
     config = {name: value for name, value in TRANSFORMER.items() if name != "ffn_dim"}
     (checkpoint / "transformer" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(InputError, match="lack the field 'ffn_dim': fetch"):
+    with pytest.raises(InputError, match=r"transformer/config\.json lacks the field 'ffn_dim': fetch"):
         load_model(str(checkpoint))
 
 
 @pytest.mark.parametrize("content", ["{", "[]"])
 def test_an_unreadable_file_is_named(checkpoint: Path, content: str):
     (checkpoint / "vae" / "config.json").write_text(content)
-    with pytest.raises(InputError, match=r"vae/config\.json: must"):
+    with pytest.raises(InputError, match=r"vae/config\.json must"):
         load_model(str(checkpoint))
+
+
+WRONG = [
+    ("transformer", "num_attention_heads", "24"),
+    ("transformer", "num_attention_heads", 0),
+    ("transformer", "num_attention_heads", True),
+    ("transformer", "num_attention_heads", 1e308),
+    ("transformer", "num_attention_heads", None),
+    ("transformer", "num_layers", 1025),
+    ("transformer", "ffn_dim", float("nan")),
+    ("transformer", "ffn_dim", 10**400),
+    ("transformer", "patch_size", 2),
+    ("transformer", "patch_size", [2, 2]),
+    ("vae", "dim_mult", []),
+    ("vae", "num_res_blocks", 10**9),
+    ("vae", "temperal_downsample", [True]),
+    ("vae", "temperal_downsample", [0, 1, 1]),
+    ("vae", "is_residual", "no"),
+    ("vae", "scale_factor_spatial", 0),
+    ("vae", "patch_size", [2, 2]),
+    ("text_encoder", "num_heads", -1),
+]
+
+
+@pytest.mark.parametrize(("part", "field", "value"), WRONG)
+def test_a_value_that_no_model_has_is_named(checkpoint: Path, part: str, field: str, value: object):
+    file = checkpoint / part / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: value}))
+    with pytest.raises(InputError, match=rf"{field}=.* of .*{part}/config\.json must .*: take"):
+        load_model(str(checkpoint))
+
+
+def test_an_entry_of_a_list_is_named(checkpoint: Path):
+    config = {**TRANSFORMER, "patch_size": [1, 0, 2]}
+    (checkpoint / "transformer" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(InputError, match=r"patch_size\[1\]=0 .* whole number from 1"):
+        load_model(str(checkpoint))
+
+
+@pytest.mark.parametrize("entry", [5, ["WanTransformer3DModel"]])
+def test_an_expert_without_library_and_class_is_refused(checkpoint: Path, entry: object):
+    (checkpoint / "model_index.json").write_text(json.dumps({**INDEX, "transformer_2": entry}))
+    with pytest.raises(InputError, match=r"transformer_2=.* must be a pair of a library and a class"):
+        load_model(str(checkpoint))
+
+
+def test_what_is_no_file_is_refused_without_waiting(checkpoint: Path):
+    file = checkpoint / "vae" / "config.json"
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(InputError, match=r"vae/config\.json must be a JSON file"):
+        load_model(str(checkpoint))
+
+
+def test_brackets_without_end_are_refused(checkpoint: Path):
+    (checkpoint / "vae" / "config.json").write_text("[" * 200_000)
+    with pytest.raises(InputError, match=r"vae/config\.json must be a JSON file"):
+        load_model(str(checkpoint))
+
+
+def test_a_name_too_long_for_a_path_is_an_unknown_model():
+    with pytest.raises(InputError, match="nearest name"):
+        load_model("a" * 5000)

@@ -100,8 +100,10 @@ class ParallelLayout:
         object.__setattr__(self, "placement", self._checked(placement))
 
     def _checked(self, placement: Sequence[int] | None) -> tuple[int, ...] | None:
+        if placement is None:
+            return None
         arithmetic = tuple(range(self.world_size))
-        if placement is None or tuple(placement) == arithmetic:
+        if tuple(placement) == arithmetic:
             return None
         if tuple(sorted(placement)) != arithmetic:
             raise LayoutError(

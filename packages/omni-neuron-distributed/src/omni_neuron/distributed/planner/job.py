@@ -5,6 +5,8 @@ from __future__ import annotations
 from omni_neuron.distributed.planner.geometry import Job, Model
 from omni_neuron.runtime.errors import InputError
 
+MAX_SIZE = 1 << 20  # far above any video, far below what a float can count
+
 
 def make_job(
     model: Model,
@@ -15,8 +17,8 @@ def make_job(
 ) -> Job:
     """The job with two guidance branches; sizes left out are the model's own.
 
-    Raises InputError for a size below 1, a height or width that DiT tokens do not tile, or a number of frames
-    that latent frames do not end on.
+    Raises InputError for a size below 1 or above ``MAX_SIZE``, a height or width that DiT tokens do not tile,
+    or a number of frames that latent frames do not end on.
     """
     sizes = {"height": height, "width": width, "num_frames": num_frames, "steps": steps}
     given = {name: getattr(model, name) if size is None else size for name, size in sizes.items()}
@@ -25,6 +27,8 @@ def make_job(
             raise InputError(
                 f"{name}={size} must be at least 1: the nearest valid choice is {_least(model, name)}."
             )
+        if size > MAX_SIZE:
+            raise InputError(f"{name}={size} must be at most {MAX_SIZE}: use a smaller one.")
     for name in ("height", "width"):
         multiple = model.pixel_multiple
         if given[name] % multiple:

@@ -14,6 +14,7 @@ from omni_neuron.distributed.planner.search import STORAGE, check_divides, vae_r
 from omni_neuron.runtime.errors import InputError
 
 DEGREES = ("tp", "cp", "ulysses", "ring", "cfg", "vae", "resident_experts")
+MAX_DEGREE = 4096  # far above the cores of any machine
 WORDS = {
     "weight_dtype": STORAGE,
     "text_encoder_group": TEXT_ENCODER_GROUPS,
@@ -94,4 +95,6 @@ def _degree(key: str, value: str) -> int:
         ) from None
     if degree < 1:
         raise InputError(f"{key}={degree} must be at least 1: the nearest choice is 1.")
+    if degree > MAX_DEGREE:
+        raise InputError(f"{key}={degree} must be at most {MAX_DEGREE}: use a smaller one.")
     return degree
