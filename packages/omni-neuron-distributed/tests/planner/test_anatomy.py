@@ -1,3 +1,4 @@
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -55,4 +56,24 @@ def test_the_documentation_shows_what_the_commands_print():
     assert anatomy(JOB, plan.candidates[0], TRN2) in page
     assert report(plan, 6).split("\n\n")[1] in page
     points = published_points()
-    assert residual_table(points, fit(points)) in page
+    found = fit(points)
+    constants = "\n".join(f"{name} = {value:.4g}" for name, value in asdict(found).items())
+    assert f"{constants}\n{residual_table(points, found)}" in page
+
+
+@pytest.mark.parametrize(
+    ("row", "layout", "model", "size", "gigabytes"),
+    [
+        ("about 24.4 of 24, does not fit", "tp=4,cp=8,cfg=2", "wan2.2-t2v-a14b", (), "24.46"),
+        ("the same at 480p: fits", "tp=4,cp=8,cfg=2", "wan2.2-t2v-a14b", (480, 832), "19.10"),
+        ("tp=8 cp=4 cfg=2: fits", "tp=8,cp=4,cfg=2", "wan2.2-t2v-a14b", (), "21.03"),
+        ("tp=4 cp=16 and tp=8 cp=8: fit", "tp=4,cp=16", "wan2.2-ti2v-5b", (), "6.5"),
+        ("tp=4 cp=16 and tp=8 cp=8: fit", "tp=8,cp=8", "wan2.2-ti2v-5b", (), "5.5"),
+    ],
+)
+def test_the_documentation_shows_the_ledgers_of_published_verdicts(row, layout, model, size, gigabytes):
+    job = make_job(load_model(model), *size)
+    total = plan_one(job, parse_layout(layout, job), TRN2).candidates[0].ledger.total
+    assert gigabytes == f"{total:.{len(gigabytes.partition('.')[2])}f}"
+    (line,) = (line for line in PAGE.read_text().splitlines() if f"{row} |" in line)
+    assert gigabytes in line

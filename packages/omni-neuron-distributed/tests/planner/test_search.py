@@ -57,7 +57,7 @@ def test_the_best_layout_for_720p_beats_the_published_one_on_every_count(found):
 
 
 def test_the_best_layout_stands_where_it_stood(found):
-    """Pairs on a chip, Ulysses along torus columns, rings over two neighbours, guidance across torus rows."""
+    """Pairs on a chip, Ulysses along torus rows, rings over two neighbours, guidance across torus rows."""
     layout = found[0].choice.layout
     assert layout.groups("tp")[:3] == [(0, 1), (4, 5), (8, 9)]
     assert layout.groups("ulysses")[0] == (0, 4, 8, 12)
