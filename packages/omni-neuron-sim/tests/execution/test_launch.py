@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -144,3 +145,21 @@ def test_the_environment_names_the_target(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("NKI_PRECISE_FP", "2")
     with pytest.raises(ValueError, match="NKI_PRECISE_FP is '2'"):
         version()
+
+
+def test_arrays_in_an_object_become_tensors() -> None:
+    @dataclass(frozen=True)
+    class Weights(nl.NKIObject):
+        scale: Any
+        factor: float
+
+    def kernel(x: Any, weights: Weights) -> Any:
+        tile, scale = nl.load(x), nl.load(weights.scale)
+        nisa.tensor_tensor(tile, tile, scale, nl.multiply)
+        nisa.tensor_scalar(tile, tile, nl.multiply, weights.factor)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, tile)
+        return out
+
+    x = np.full((2, 2), 3.0, np.float32)
+    assert (simulate(kernel, x, Weights(x, 2.0)) == 18).all()

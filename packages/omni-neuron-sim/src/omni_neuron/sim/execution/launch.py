@@ -1,6 +1,7 @@
 """Launching a kernel on simulated cores."""
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from omni_neuron.sim.execution.host import (
     place_argument,
     result,
 )
+from omni_neuron.sim.execution.kernel_object import NKIObject
 from omni_neuron.sim.execution.world import World
 from omni_neuron.sim.machine import CHIPS
 from omni_neuron.sim.memory.placement import Peak, check_capacity
@@ -158,6 +160,19 @@ def _argument(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTens
         return tensor
     if isinstance(value, list):
         raise KernelError("arguments", f"{name} is a list, which kernels do not take: pass a tuple.")
+    if isinstance(value, NKIObject):
+        return _object(core, name, value, placed)
     if type(value) is tuple:
         return tuple(_argument(core, f"{name}_{i}", v, placed) for i, v in enumerate(value))
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _object(core: Core, name: str, value: NKIObject, placed: list[tuple[Any, NkiTensor]]) -> NKIObject:
+    """The object with its arrays as tensors; one without arrays is passed as it is."""
+    fields = getattr(value, "__dict__", {})
+    if not any(is_array(v) for v in fields.values()):
+        return value
+    made = copy(value)
+    for field, inner in fields.items():
+        object.__setattr__(made, field, _argument(core, f"{name}.{field}", inner, placed))
+    return made

@@ -37,8 +37,14 @@ class Kernel:
 
 
 def jit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorate a kernel. `mode` and `platform_target` are accepted and mean nothing since NKI 0.3."""
-    unknown = set(options) - {"mode", "platform_target"}
+    """Decorate a kernel. Old options such as `mode` and `platform_target` mean nothing since NKI 0.3."""
+    unknown = set(options) - {
+        "mode",
+        "platform_target",
+        "debug_kernel",
+        "show_compiler_tb",
+        "experimental_flags",
+    }
     if unknown:
         raise TypeError(f"nki.jit has no option {', '.join(sorted(unknown))}.")
     if function is None:

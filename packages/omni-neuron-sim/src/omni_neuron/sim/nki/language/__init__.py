@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from omni_neuron.sim.execution.kernel_object import NKIObject
 from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.language.creation import (
@@ -30,7 +31,6 @@ from omni_neuron.sim.nki.language.functions import (
     where,
 )  # fmt: skip
 from omni_neuron.sim.nki.language.objects import (
-    NKIObject,
     affine_range,
     device_print,
     ds,

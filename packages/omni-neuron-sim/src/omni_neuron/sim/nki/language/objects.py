@@ -15,10 +15,6 @@ from omni_neuron.sim.memory.tensor import NkiTensor
 MOST_ITERATIONS = 1 << 22
 
 
-class NKIObject:
-    """The one base class that classes in kernels may have."""
-
-
 def ds(start: Any, size: int) -> DynSlice:
     """`size` elements from `start` on."""
     return DynSlice(start, size)
