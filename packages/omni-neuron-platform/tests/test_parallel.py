@@ -5,9 +5,11 @@ import pytest
 import torch
 from vllm_omni.diffusion.data import DiffusionParallelConfig
 
+from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.topology import instance
 from omni_neuron.platform import parallel
-from omni_neuron.platform.parallel import layout_of, tp_reduce_dtype
+from omni_neuron.platform.parallel import check_cores, layout_of, tp_reduce_dtype
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import Mode, ModeKind
 
@@ -61,6 +63,24 @@ def test_its_partitions_are_registered(four_ranks: list[dict[str, Any]], name: s
 def test_gathers_follow_its_order(four_ranks: list[dict[str, Any]]) -> None:
     for found in four_ranks:
         assert found["gathered"] == [3, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("cores", "routes"),
+    [("0-7", True), ("8-15", True), ("4-7,12-15", False), ("0-5,8,9", False), ("56-63", True)],
+)
+def test_ranks_must_route_on_the_cores_that_are_visible(
+    cores: str, routes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topology, layout = instance("trn2.48xlarge"), ParallelLayout(tp=4, cp=2)
+    check_cores(layout, topology)
+    monkeypatch.setenv("NEURON_VISIBLE_DEVICES", cores)
+    check_cores(layout, instance("cpu"))
+    if routes:
+        check_cores(layout, topology)
+        return
+    with pytest.raises(LayoutError, match=r"NEURON_VISIBLE_DEVICES is .* group .* cannot be built"):
+        check_cores(layout, topology)
 
 
 def test_the_context_has_the_live_groups(two_ranks: list[dict[str, Any]]) -> None:

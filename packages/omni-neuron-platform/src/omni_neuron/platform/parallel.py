@@ -9,13 +9,16 @@ import torch
 from vllm.distributed.parallel_state import get_tp_group
 from vllm_omni.diffusion.distributed.parallel_state import get_cfg_group, get_sp_group
 
+from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.groups import ParallelContext, ParallelGroup
 from omni_neuron.distributed.layout import ParallelLayout
-from omni_neuron.distributed.placement import place
+from omni_neuron.distributed.placement import ROUTED_GROUPS, place
 from omni_neuron.distributed.replica_groups import register_context
-from omni_neuron.distributed.topology import host_topology
+from omni_neuron.distributed.topology import Topology, host_topology
 from omni_neuron.platform.placed_groups import replace_groups
+from omni_neuron.platform.stage_config.config import written_indices
 from omni_neuron.platform.stage_config.keys import REDUCE_DTYPES
+from omni_neuron.runtime import envs
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import detect_mode
 from omni_neuron.runtime.value_kinds import INDEX_LIST
@@ -104,9 +107,32 @@ def place_groups(od_config: Any) -> None:
     Both come from one layout: with the placement that it carries, else the one that `place` finds.
 
     Raises:
-        LayoutError: no placement of this layout routes here, or a live group differs from the layout's.
+        LayoutError: no placement of this layout routes here, also not on the visible cores, or a live group
+            differs from the layout's.
     """
-    layout = place(layout_of(od_config), host_topology())
+    topology = host_topology()
+    layout = place(layout_of(od_config), topology)
+    check_cores(layout, topology)
     if layout.placement is not None:
         replace_groups(layout)
     register_context(layout, parallel_context())
+
+
+def check_cores(layout: ParallelLayout, topology: Topology) -> None:
+    """Refuse visible cores on which the ranks of a layout do not route, though on the first ones they do.
+
+    Raises:
+        LayoutError: names the group and its cores.
+    """
+    cores = envs.visible_devices()
+    if cores is None or len(cores) < layout.world_size or not topology.torus_rule:
+        return
+    for name in ROUTED_GROUPS:
+        for group in layout.groups(name):
+            reason = topology.why_not([cores[rank] for rank in group])
+            if reason is not None:
+                raise LayoutError(
+                    f"{envs.visible_devices.name} is {written_indices(cores)}, but on these cores the {name} "
+                    f"group {list(group)} of {layout} cannot be built, {reason}; use the first "
+                    f"{layout.world_size} cores."
+                )
