@@ -55,6 +55,13 @@ def _compiled(pipeline: type) -> type:
     return Compiled
 
 
+def _loaded(rank: int) -> torch.nn.Module:
+    """What a worker may have loaded: one MiB of weights for rank 0, two for rank 1."""
+    pipeline = torch.nn.Linear(512, 512 * (rank + 1), bias=False)
+    pipeline.latents_sha256, pipeline.load_rise_mib = f"digest {rank}", 10.0 + rank  # type: ignore[assignment]
+    return pipeline
+
+
 CASES: dict[str, tuple[dict[str, Any], int]] = {
     "plain": ({}, 1),
     "several outputs": ({}, 2),
@@ -135,6 +142,7 @@ def both_branches(rank: int) -> dict[str, Any]:
         result = ours.predict_noise_maybe_with_cfg(**arguments)
         outcomes[name] = (result, stock.predict_noise_maybe_with_cfg(**arguments), ours.calls)
     name = get_cfg_group().device_group.group_name
+    worker.model_runner.pipeline = _loaded(rank)
     return {
         "outcomes": outcomes,
         "registered": get_adapter().replica_groups(name),

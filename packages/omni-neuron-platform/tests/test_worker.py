@@ -79,8 +79,10 @@ def test_reports_come_in_rank_order_from_every_rank(worker: Any, two_ranks: list
     assert report["peak_rss_anon_mib"] > 50  # torch alone
     assert (report["load_rise_mib"], report["weights_mib"]) == (None, 0)  # there is no pipeline yet
     reports = two_ranks[0]["reports"]
-    assert len(reports) == 2
     assert reports == two_ranks[1]["reports"]
+    names = ("latents_sha256", "load_rise_mib", "weights_mib")
+    found = [tuple(report[name] for name in names) for report in reports]
+    assert found == [("digest 0", 10.0, 1.0), ("digest 1", 11.0, 2.0)]
 
 
 def test_a_configuration_that_cannot_run_is_refused_before_anything_is_set_up() -> None:
