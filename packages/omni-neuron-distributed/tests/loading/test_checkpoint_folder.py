@@ -133,3 +133,17 @@ def test_a_folder_without_a_checkpoint_says_what_it_holds(tmp_path):
     message, _ = refusal(tmp_path)
     assert f"must hold {DIFFUSERS} or {TRANSFORMERS} or its .index.json" in message
     assert "but holds config.json, pytorch_model.bin" in message
+
+
+@pytest.mark.parametrize("name", ["", "..", ".", "../a.safetensors", "/a.safetensors", "a/b", "a" * 300])
+def test_an_index_names_files_of_its_own_folder_only(tmp_path, name):
+    save_file(TENSORS, tmp_path / "a.safetensors")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write_shards(folder, DIFFUSERS, [TENSORS], dict.fromkeys(TENSORS, name))
+    assert "must map tensor names to file names of its own folder" in refusal(folder)[0]
+
+
+def test_an_index_of_brackets_without_end_is_refused(tmp_path):
+    (tmp_path / f"{DIFFUSERS}.index.json").write_text("[" * 200_000)
+    assert "must be JSON with a weight_map" in refusal(tmp_path)[0]

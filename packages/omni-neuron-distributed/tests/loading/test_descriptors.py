@@ -18,3 +18,10 @@ def test_a_file_is_opened_once_and_closed_at_the_end(tmp_path):
             files[tmp_path / "gone"]
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_in_a_file_s_place_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with Descriptors() as files, pytest.raises(OSError, match="Illegal seek"):
+        os.pread(files[tmp_path / "pipe"], 1, 0)

@@ -80,11 +80,8 @@ def _files(folder: Path) -> tuple[list[Path], dict[str, str] | None]:
 def _read_index(index: Path) -> dict[str, str]:
     try:
         weight_map = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        valid = all(
-            isinstance(key, str) and isinstance(name, str) and Path(name).name == name
-            for key, name in weight_map.items()
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        valid = all(isinstance(key, str) and _is_file_name(name) for key, name in weight_map.items())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
             f"Checkpoint index {index} must be JSON with a weight_map, but {error!r}: "
             "fetch the checkpoint again."
@@ -95,3 +92,10 @@ def _read_index(index: Path) -> dict[str, str]:
             "fetch the checkpoint again."
         )
     return cast(dict[str, str], weight_map)
+
+
+def _is_file_name(name: object) -> bool:
+    """Whether a file of the index's own folder may be called so."""
+    if not isinstance(name, str) or name in ("", ".."):
+        return False
+    return Path(name).name == name and len(name.encode()) < 256

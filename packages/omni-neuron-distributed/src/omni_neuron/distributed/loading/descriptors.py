@@ -27,7 +27,8 @@ class Descriptors:
         """The open file; CheckpointError when it cannot be opened."""
         if file not in self._open:
             try:
-                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+                # Without waiting, also where a pipe has taken the file's place; files of a disk are as ever.
+                descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             except OSError as error:
                 raise CheckpointError(
                     f"Checkpoint file {file} cannot be opened ({error.strerror}): "
