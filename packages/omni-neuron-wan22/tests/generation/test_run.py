@@ -103,6 +103,9 @@ def test_what_the_user_is_told(generate):
     generate(PromptEngine(), save_latents=None)
     assert "5 frames of 64x64, 40 steps, float32, tp1 x cp1 x cfg1" in generate.stderr
     assert "wrote out.mp4 and out.png" in generate.stderr
+    assert "ulysses" not in generate.stderr
+    generate(PromptEngine(), tp=2, cp=4, ulysses=2)
+    assert "tp2 x cp4 x cfg1 (ulysses2)" in generate.stderr
 
 
 @pytest.mark.parametrize(("cores", "warned"), [(1, True), (2, False)])

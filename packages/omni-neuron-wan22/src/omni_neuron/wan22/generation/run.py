@@ -61,6 +61,8 @@ def _announce(plan: GenerationPlan) -> None:
     if crowd is not None and detect_mode().is_cpu:
         say(crowd)
     degrees = " x ".join(f"{name}{degree}" for name, degree in plan.layout.items())
+    if plan.stage.ulysses_degree > 1:
+        degrees += f" (ulysses{plan.stage.ulysses_degree})"
     request = plan.request
     size = f"{request['width']}x{request['height']}"
     say(
