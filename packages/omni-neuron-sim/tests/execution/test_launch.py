@@ -44,6 +44,9 @@ def test_every_way_to_call_a_kernel() -> None:
         np.testing.assert_array_equal(call(x), 2 * x)
     np.testing.assert_array_equal(nki.simulator.simulate_kernel(doubled, (x,), {"factor": 4.0}, 2), 4 * x)
     np.testing.assert_array_equal(simulate(doubled, x, factor=5.0), 5 * x)
+    np.testing.assert_array_equal(simulate(doubled[2], x, factor=5.0), 5 * x)
+    with pytest.raises(ValueError, match="lnc is 1 and the kernel's grid 2"):
+        simulate(doubled[2], x, lnc=1)
     assert nki.jit(mode="trace") is nki.jit
     with pytest.raises(ValueError, match="The grid is 3"):
         doubled[3]

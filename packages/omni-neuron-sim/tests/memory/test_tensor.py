@@ -206,3 +206,36 @@ def test_a_register_is_no_number() -> None:
 def test_the_module_can_stand_in_for_nki() -> None:
     assert nki.language is nl
     assert nki.isa is nisa
+
+
+@pytest.mark.parametrize("group", [16, 32])
+def test_trn3_gathers_along_the_free_dimension(group: int) -> None:
+    """Offset i of a group of partitions comes from `index[i % G, i // G]`; the Tensor engine has groups of
+    32."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((32, 40)).astype(np.float32)
+    index = rng.integers(0, 40, (32, 2)).astype(np.uint16)
+    eye = np.eye(32, dtype=np.float32)
+
+    def kernel(a: Any, at: Any, one: Any) -> Any:
+        tile, where, unit = (nl.ndarray(t.shape, t.dtype) for t in (a, at, one))
+        for to, source in ((tile, a), (where, at), (unit, one)):
+            nisa.dma_copy(to, source)
+        out = nl.ndarray((32, 20), nl.float32, buffer=nl.shared_hbm)
+        result = nl.ndarray((32, 20), nl.float32)
+        if group == 32:
+            psum = nl.ndarray((32, 20), nl.float32, buffer=nl.psum)
+            nisa.nc_matmul(psum, unit, tile.indirect(where, 20))
+            nisa.tensor_copy(result, psum)
+        else:
+            nisa.tensor_copy(result, tile.indirect(where, 20))
+        nisa.dma_copy(out, result)
+        return out
+
+    found = simulate(kernel, x, index, eye, target="trn3")
+    for p in range(32):
+        base = p // group * group
+        columns = [int(index[base + i % group, i // group]) for i in range(20)]
+        np.testing.assert_allclose(found[p], x[p, columns], rtol=1e-6)
+    with pytest.raises(KernelError, match="needs trn3"):
+        simulate(kernel, x, index, eye, target="trn2")

@@ -49,3 +49,10 @@ def test_local_gather_shares_a_list_in_groups_of_sixteen() -> None:
         for i in range(20):
             start = 2 * int(index[group + i % 16, i // 16])
             np.testing.assert_array_equal(found[p, 2 * i : 2 * i + 2], x[p, start : start + 2])
+
+
+def test_bounds_of_segments() -> None:
+    ids = np.array([[0, 1, 1, 2, 2, 2, 0, 3, 3]], np.int32)
+    found = on_tiles(lambda d, s: nisa.sequence_bounds(d, s), ids, shape=(1, 2, 9), dtype="int32")
+    assert found[0, 0].tolist() == [9, 1, 1, 3, 3, 3, 9, 7, 7]
+    assert found[0, 1].tolist() == [-1, 3, 3, 6, 6, 6, -1, 9, 9]

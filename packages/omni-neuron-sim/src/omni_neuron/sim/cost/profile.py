@@ -104,7 +104,7 @@ class Profile:
 def profile(
     kernel: Any,
     *args: Any,
-    lnc: int = 1,
+    lnc: int | None = None,
     ranks: int = 1,
     target: str | None = None,
     precise: bool | None = None,
@@ -120,7 +120,7 @@ def profile(
     """
     run = launch(kernel, args, kwargs, lnc, ranks, target, precise, seed, time_limit_s, traced=True)
     chip = CHIPS[envs.target() if target is None else envs.as_target(target)]
-    timelines = play(run.traces, chip, lnc)
+    timelines = play(run.traces, chip, run.cores[0].lnc)
     return Profile(run.results, chip, timelines, run.sbuf, run.psum, _flops(timelines, useful_flops))
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 GENERATION: dict[Generation, int] = {"trn1": 2, "trn2": 3, "trn3": 4}
 
 
+Holder = tuple["weakref.ref[Buffer]", tuple[int, int, int, int]]  # partitions and bytes, from and to
+
+
 class ReductionRegisters:
     """One fp32 value per partition that a chain of instructions reduces into."""
 
@@ -42,7 +45,7 @@ class Core:
         self.lnc = world.lnc
         self.generation = GENERATION[world.target]
         self.allocations: list[Allocation] = []
-        self.holders: dict[MemorySpace, dict[int, weakref.ref[Buffer]]] = {s: {} for s in MemorySpace}
+        self.holders: dict[MemorySpace, dict[int, Holder]] = {s: {} for s in MemorySpace}
         self.registers = {"scalar": ReductionRegisters(), "vector": ReductionRegisters()}
         self.instructions = 0
         self.opcode = ""
@@ -71,8 +74,10 @@ class Core:
     def hold(self, buffer: Buffer) -> None:
         """Remember that an addressed buffer has content."""
         holders = self.holders[buffer.space]
-        if buffer.identity not in holders:
-            holders[buffer.identity] = weakref.ref(buffer)
+        if buffer.identity not in holders and buffer.address is not None:
+            first, low = buffer.address
+            last, high = first + buffer.shape[0] - 1, low + buffer.allocation.partition_bytes - 1
+            holders[buffer.identity] = (weakref.ref(buffer), (first, last, low, high))
 
     def allocate(
         self,

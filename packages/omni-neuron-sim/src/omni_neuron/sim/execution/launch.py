@@ -49,7 +49,7 @@ class Run:
 def simulate(
     kernel: Any,
     *args: Any,
-    lnc: int = 1,
+    lnc: int | None = None,
     ranks: int = 1,
     target: str | None = None,
     precise: bool | None = None,
@@ -63,7 +63,7 @@ def simulate(
         kernel: a function decorated with `nki.jit`, or the plain function.
         args, kwargs: its arguments; numpy, torch or jax arrays become tensors in HBM, `PerRank` gives each
             rank its own.
-        lnc: physical cores per logical core, 1 or 2.
+        lnc: physical cores per logical core, 1 or 2; by default the grid of the kernel (`kernel[2]`), then 1.
         ranks: logical cores that run the kernel together; with more than one the result is a list, one per
             rank.
         target: trn1, trn2 or trn3; by default `NEURON_PLATFORM_TARGET_OVERRIDE`, then trn2.
@@ -83,22 +83,22 @@ def launch(
     kernel: Any,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    lnc: int = 1,
+    lnc: int | None = None,
     ranks: int = 1,
     target: str | None = None,
     precise: bool | None = None,
     seed: int = 0,
     time_limit_s: float = 600.0,
     traced: bool = False,
-    grid: bool | None = None,
 ) -> Run:
     """`simulate` with everything that is known afterwards."""
     generation = envs.target() if target is None else envs.as_target(target)
+    lnc = _grid(kernel, lnc)
     if lnc not in CHIPS[generation].logical_core_sizes:
         raise ValueError(f"lnc is {lnc}: {generation} has {CHIPS[generation].logical_core_sizes}.")
     if ranks < 1:
         raise ValueError(f"ranks is {ranks}: at least 1.")
-    with_grid = lnc > 1 if grid is None else grid
+    with_grid = lnc > 1 or bool(getattr(kernel, "grid", None))
     rounding = envs.precise() if precise is None else precise
     world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s)
     cores = [Core(world, rank, core, _trace(traced)) for rank in range(ranks) for core in range(lnc)]
@@ -121,6 +121,13 @@ def launch(
     return Run(
         results, [p[0] for p in peaks], [p[1] for p in peaks], [c.trace for c in cores if c.trace], cores
     )
+
+
+def _grid(kernel: Any, lnc: int | None) -> int:
+    grid: int | None = getattr(kernel, "grid", None)
+    if grid is not None and lnc is not None and grid != lnc:
+        raise ValueError(f"lnc is {lnc} and the kernel's grid {grid}: they must agree.")
+    return grid or lnc or 1
 
 
 def _trace(traced: bool) -> "Trace | None":

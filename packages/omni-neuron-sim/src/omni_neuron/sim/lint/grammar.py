@@ -16,7 +16,7 @@ FORBIDDEN_BUILTINS = frozenset({
     "iter", "locals", "map", "memoryview", "next", "object", "oct", "open", "ord", "pow", "repr", "set",
     "setattr", "sorted", "sum", "vars",
 })  # fmt: skip
-HOST_LIBRARIES = frozenset({"jax", "jnp", "math_np", "np", "numpy", "torch"})
+HOST_LIBRARIES = frozenset({"jax", "jnp", "np", "numpy", "torch"})
 BASES = frozenset({"NKIObject", "Enum", "IntEnum", "StrEnum"})
 LARGEST_INT = 2**32 - 1
 

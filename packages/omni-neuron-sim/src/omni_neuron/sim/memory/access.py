@@ -133,7 +133,7 @@ def _free_gathered(view: NkiTensor, offset: int) -> Place:
     content = read(free.index)
     require_defined(content, free.index, "indices")
     table = content.values.reshape(free.index.shape[0], -1).astype(np.int64)
-    group = 16
+    group = free.group
     _, column = divmod(offset, view.row_elements)
     positions = np.arange(free.num_elem)
     indices = np.empty(view.shape, dtype=np.int64)

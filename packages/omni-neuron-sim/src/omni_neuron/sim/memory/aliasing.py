@@ -19,30 +19,29 @@ def overwrite_neighbours(core: "Core", view: "NkiTensor", offset: int) -> None:
     first, last, low, high = bounding_box(view, offset)
     first, last = first + buffer.address[0], last + buffer.address[0]
     low, high = low + buffer.address[1], high + buffer.address[1]
-    for identity, reference in list(holders.items()):
+    for identity, (reference, box) in list(holders.items()):
+        if identity == buffer.identity or box[0] > last or first > box[1] or box[2] > high or low > box[3]:
+            continue
         other = reference()
         if other is None:
             del holders[identity]
-        elif other is not buffer and _overwrite(other, first, last, low, high):
-            other.overwritten_by = f"overwritten through {buffer}, at the same address, by {core.here()}"
-            if bool(other.undefined.all()):
-                del holders[identity]
+            continue
+        _overwrite(other, first, last, low, high)
+        other.overwritten_by = f"overwritten through {buffer}, at the same address, by {core.here()}"
+        if bool(other.undefined.all()):
+            del holders[identity]
     core.hold(buffer)
 
 
-def _overwrite(other: Buffer, first: int, last: int, low: int, high: int) -> bool:
-    """Mark bytes `low..high` of partitions `first..last` of the core; False where the tensors are apart."""
+def _overwrite(other: Buffer, first: int, last: int, low: int, high: int) -> None:
+    """Mark bytes `low..high` of partitions `first..last` of the core."""
     assert other.address is not None
     partition, start = other.address
     rows = slice(max(first - partition, 0), min(last - partition + 1, other.shape[0]))
-    row_bytes = other.allocation.partition_bytes
-    begin, end = max(low - start, 0), min(high - start + 1, row_bytes)
-    if rows.start >= rows.stop or begin >= end:
-        return False
+    begin, end = max(low - start, 0), min(high - start + 1, other.allocation.partition_bytes)
     table = other.undefined.reshape(other.shape[0], -1)
     table[rows, begin // other.granule : -(-end // other.granule)] = OVERWRITTEN
     other.complete = False
     if other.accumulated is not None:
         size = other.dtype.itemsize
         other.accumulated.reshape(other.shape[0], -1)[rows, begin // size : -(-end // size)] = False
-    return True

@@ -45,6 +45,7 @@ class FreeIndex:
 
     index: "NkiTensor"
     num_elem: int
+    group: int = 16  # partitions that share a list; 32 for the Tensor engine
 
 
 class NkiTensor:
@@ -248,8 +249,14 @@ class NkiTensor:
 
     def indirect(self, index: "NkiTensor", num_elem: int) -> "NkiTensor":
         """Gather or scatter along the free dimension; offset i is `index[i % G, i // G]` (trn3)."""
-        shape, strides = (self.shape[0], num_elem), (self.strides[0], 1)
-        chosen = FreeIndex(index, num_elem)
+        from omni_neuron.sim.nki.isa.rules import needs_generation
+
+        needs_generation(4, "indirect access along the free dimension")
+        return self.gathered(FreeIndex(index, num_elem))
+
+    def gathered(self, free: FreeIndex) -> "NkiTensor":
+        """The elements that an index names in each partition."""
+        shape, strides = (self.shape[0], free.num_elem), (self.strides[0], 1)
         return NkiTensor(
-            self.buffer_, shape, strides, self.offset, self.dtype, self.scalar_offsets, None, chosen
+            self.buffer_, shape, strides, self.offset, self.dtype, self.scalar_offsets, None, free
         )

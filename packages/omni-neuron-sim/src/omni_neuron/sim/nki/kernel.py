@@ -11,22 +11,21 @@ from omni_neuron.sim.execution.launch import launch
 class Kernel:
     """A kernel: `kernel(...)` runs on one core, `kernel[2](...)` on the two cores of a logical core."""
 
-    def __init__(self, function: Callable[..., Any], lnc: int = 1, grid: bool = False) -> None:
+    def __init__(self, function: Callable[..., Any], grid: int | None = None) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.lnc = lnc
         self.grid = grid
 
     def __getitem__(self, grid: Any) -> "Kernel":
         size = grid[0] if isinstance(grid, tuple) and len(grid) == 1 else grid
         if size not in (1, 2) or isinstance(size, bool):
             raise ValueError(f"The grid is {grid!r}: one number, the cores per logical core, 1 or 2.")
-        return Kernel(self.function, int(size), True)
+        return Kernel(self.function, int(size))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if running():
             return self.function(*args, **kwargs)
-        return launch(self, args, kwargs, self.lnc, grid=self.grid).results[0]
+        return launch(self, args, kwargs).results[0]
 
     def with_schedule(self, schedule: Sequence[Any]) -> "Kernel":
         """A scheduling hint, which changes no result."""

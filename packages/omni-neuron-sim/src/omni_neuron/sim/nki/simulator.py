@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from omni_neuron.sim.execution.launch import launch
+from omni_neuron.sim.nki.kernel import Kernel
 
 
 def simulate_kernel(
     func: Callable[..., Any], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None, lnc: int = 1
 ) -> Any:
     """Run a kernel on the cores of one logical core."""
-    return launch(func, tuple(args), dict(kwargs or {}), lnc, grid=True).results[0]
+    return launch(Kernel(getattr(func, "function", func), lnc), tuple(args), dict(kwargs or {})).results[0]

@@ -8,3 +8,7 @@ class tensor:  # noqa: N801 - NKI's name
 
     def __class_getitem__(cls, shape: Any) -> type["tensor"]:
         return cls
+
+
+class mutable_tensor(tensor):  # noqa: N801
+    """A tensor that the kernel writes into."""

@@ -2,7 +2,8 @@
 
 from enum import Enum, IntEnum, StrEnum
 
-from omni_neuron.sim.execution.core import current_core
+from omni_neuron.sim import envs
+from omni_neuron.sim.execution.core import GENERATION, current_core, running
 
 
 class Engine(IntEnum):
@@ -66,8 +67,8 @@ class NcVersion(IntEnum):
 
 
 def get_nc_version() -> NcVersion:
-    """The generation that the kernel is traced for."""
-    return NcVersion(current_core().generation)
+    """The generation that the kernel is traced for; outside of a kernel that of the default target."""
+    return NcVersion(current_core().generation if running() else GENERATION[envs.target()])
 
 
 engine, reduce_cmd, oob_mode, dge_mode = Engine, ReduceCmd, OobMode, DgeMode

@@ -100,3 +100,25 @@ def local_gather(
     undefined = None if codes is None else np.take_along_axis(codes, columns, axis=1)
     write(dst, np.take_along_axis(elements, columns, axis=1), spread(undefined, columns.shape))
     return Work(Engine.gpsimd, (dst,), (src_buffer, index))
+
+
+@instruction
+def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = None) -> Work:
+    """For each element where its run of equal ids starts and ends, dst `[P, 2, N]`; id 0 gives (N, -1)."""
+    on_engine(Engine.gpsimd, dst=dst, segment_ids=segment_ids)
+    count = segment_ids.columns
+    if (dst.partitions, dst.columns) != (segment_ids.partitions, 2 * count):
+        raise KernelError(
+            "shape", f"dst = {dst!r} must hold {segment_ids.partitions} x 2 x {count} elements."
+        )
+    ids, codes = stored(segment_ids)
+    bounds = np.empty((dst.partitions, 2, count), np.int64)
+    for p, row in enumerate(ids):
+        starts = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        run = np.searchsorted(starts, np.arange(count), side="right") - 1
+        bounds[p, 0] = np.where(row == 0, count, starts[run])
+        bounds[p, 1] = np.where(row == 0, -1, np.append(starts[1:], count)[run])
+    store(
+        dst, bounds.reshape(dst.partitions, -1), None if codes is None else codes.max(axis=1, keepdims=True)
+    )
+    return Work(Engine.gpsimd, (dst,), (segment_ids,))

@@ -1,5 +1,7 @@
 """The Tensor engine: matrix products into PSUM, and transposes."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from omni_neuron.sim.errors import KernelError
@@ -76,7 +78,8 @@ def nc_matmul(
         return Work(Engine.tensor, (dst,), (stationary, moving))
     product = left.T @ right
     codes = _product_codes(left_codes, right_codes, (m, n))
-    accumulate_into(dst, product, codes, False if is_transpose else accumulate, is_transpose)
+    wanted = accumulate if accumulate is None else bool(accumulate)
+    accumulate_into(dst, product, codes, False if is_transpose else wanted, is_transpose)
     flops = 0 if is_transpose else 2 * m * n * left.shape[0]
     passes = FP32_PASSES if stationary.dtype is float32 or moving.dtype is float32 else 1.0
     return Work(
@@ -86,6 +89,8 @@ def nc_matmul(
 
 def _rows(operand: NkiTensor, double: bool) -> tuple[Array, Codes | None]:
     """`[K, M]`; in double-row mode the `[K, 2, M]` of an operand as `[2 K, M]`."""
+    if operand.free_index is not None:
+        operand = operand.gathered(replace(operand.free_index, group=32))
     elements, codes = values(operand)
     if not double:
         return elements, codes

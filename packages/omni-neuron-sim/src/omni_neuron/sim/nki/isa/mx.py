@@ -129,6 +129,7 @@ def nc_matmul_mx(
     product = np.tensordot(left, right, axes=([0, 2], [0, 2])).astype(np.float32)
     across = None if left_codes is None else left_codes.max(axis=0)[:, None]
     down = None if right_codes is None else right_codes.max(axis=0)[None, :]
-    accumulate_into(dst, product, spread(merge(across, down), (m, n)), accumulate)
+    wanted = accumulate if accumulate is None else bool(accumulate)
+    accumulate_into(dst, product, spread(merge(across, down), (m, n)), wanted)
     reads = (stationary, moving, stationary_scale, moving_scale)
     return Work(Engine.tensor, (dst,), reads, flops=2 * k * LANES * m * n)
