@@ -163,3 +163,9 @@ def test_other_machines():
     placed = layout.with_placement(find_placement(layout, ultraserver))
     assert offending_group(placed, ultraserver) is None
     assert offending_group(layout, ultraserver) is not None
+
+
+def test_the_stages_of_a_replica_lie_side_by_side():
+    layout = ParallelLayout(4, dp=2, pp=2)
+    placement = find_placement(layout, TRN2)
+    assert [sorted(placement[start : start + 8]) for start in (0, 8)] == [list(range(8)), list(range(8, 16))]
