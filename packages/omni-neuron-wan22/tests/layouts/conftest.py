@@ -31,12 +31,13 @@ LAYOUTS = {
     "ulysses2": {"tp": 1, "cp": 2, "cfg": 1, "ulysses": 2},
     "ulysses2-ring2": {"tp": 1, "cp": 4, "cfg": 1, "ulysses": 2},
     "ulysses2-ring2-travelling": {"tp": 1, "cp": 4, "cfg": 1, "ulysses": 2},
-    "tp2-cp2-cfg2-placed-on-trn2": {"tp": 2, "cp": 2, "cfg": 2},
+    "tp2-cp2-cfg2-placed": {"tp": 2, "cp": 2, "cfg": 2},
 }
-# Of a stage file: keys and values go around the ring instead of being gathered.
-SETTINGS = {"ulysses2-ring2-travelling": {"model_config.ring_attention": True}}
-# Ranks are placed as on that machine, in groups that its interconnect can route.
-ENVIRONMENT = {"tp2-cp2-cfg2-placed-on-trn2": {"NEURON_PLATFORM_TARGET_OVERRIDE": "trn2"}}
+# Of a stage file: keys and values go around the ring instead of being gathered; groups that do not ascend.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "ulysses2-ring2-travelling": {"model_config.ring_attention": True},
+    "tp2-cp2-cfg2-placed": {"model_config.placement": "6,2,7,3,4,0,5,1"},
+}
 CASES = {"float32": FP32, "bfloat16": BF16}
 ROWS = pytest.StashKey[list[EngineRow]]()
 
@@ -52,11 +53,6 @@ def layout(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def degrees(layout: str) -> dict[str, int]:
     return LAYOUTS[layout]
-
-
-@pytest.fixture(scope="session")
-def environment(layout: str) -> dict[str, str]:
-    return ENVIRONMENT.get(layout, {})
 
 
 @pytest.fixture
@@ -100,7 +96,6 @@ def engines(tmp_path_factory: pytest.TempPathFactory, rows: list[EngineRow]) -> 
             LAYOUTS[layout],
             dtype,
             CASES[dtype],
-            ENVIRONMENT.get(layout),
             settings=SETTINGS.get(layout, {}),
         )
         wall_s = time.perf_counter() - start

@@ -41,9 +41,7 @@ def arguments(case: Case, degrees: dict[str, int]) -> list[str]:
     return [case.prompt, *(str(word) for flag in flags.items() for word in flag)]
 
 
-def generate(
-    folder: Path, degrees: dict[str, int], environment: dict[str, str], stage_file: Path | None
-) -> str:
+def generate(folder: Path, degrees: dict[str, int], stage_file: Path | None) -> str:
     """Standard output of the command, which writes into `folder`."""
     files = ["--output", "out.mp4", "--save-latents", "latents.safetensors", "--json"]
     files += [] if stage_file is None else ["--stage-config", str(stage_file)]
@@ -51,7 +49,7 @@ def generate(
         finished = subprocess.run(
             [str(COMMAND), "generate", *arguments(BASE, degrees), "--dtype", "float32", *files],
             cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
@@ -73,10 +71,10 @@ def check_media(video: Path, contact_sheet: Path) -> None:
 
 
 def test_the_command_reports_and_saves_what_the_engine_makes(
-    layout, degrees, environment, stage_file, engines, rows, tmp_path
+    layout, degrees, stage_file, engines, rows, tmp_path
 ):
     start = time.perf_counter()
-    output = generate(tmp_path, degrees, environment, stage_file)
+    output = generate(tmp_path, degrees, stage_file)
     wall_s = time.perf_counter() - start
     report = report_of(output)
     assert report["layout"] == {name: degrees[name] for name in ("tp", "cp", "cfg")}

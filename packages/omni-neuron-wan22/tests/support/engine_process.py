@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,9 @@ def run_engine(
     layout: dict[str, int],
     dtype: str,
     cases: Sequence[Case],
-    env: Mapping[str, str] | None = None,
     **more: Any,
 ) -> EngineResults:
-    """Start an engine, serve every case through `Omni.generate`, and stop it; `env` is for its processes."""
+    """Start an engine, serve every case through `Omni.generate`, and stop it."""
     folder.mkdir(parents=True, exist_ok=True)
     spec = {
         "model": str(model),
@@ -64,7 +63,7 @@ def run_engine(
     with log.open("w") as stream:
         status = subprocess.run(
             [sys.executable, __file__, str(folder / "spec.json")],
-            env={**os.environ, **PACKAGE_ENV, **(env or {}), "PYTHONPATH": str(Path(__file__).parent)},
+            env={**os.environ, **PACKAGE_ENV, "PYTHONPATH": str(Path(__file__).parent)},
             stdout=stream,
             stderr=subprocess.STDOUT,
             timeout=TIMEOUT_S,

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-WIDTH = 100
+WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def render(rows: Sequence[EngineRow]) -> str:
 def _requests(rows: Sequence[EngineRow]) -> Table:
     table = _table("Requests: relative L2 from diffusers in fp32; in bf16 over diffusers' own")
     for name in ("layout", "dtype", "case"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for name in ("relative L2", "ratio", "wall time [s]"):
         table.add_column(name, justify="right")
     for row in rows:
@@ -67,7 +67,7 @@ def _requests(rows: Sequence[EngineRow]) -> Table:
 def _engines(rows: Sequence[EngineRow]) -> Table:
     table = _table("Engines: each serves all of its requests; the command serves one")
     for name in ("layout", "dtype", "run"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=True)
     for name in ("median request", "worst", "start-up [s]", "wall time [s]", "peak rank [MiB]"):
         table.add_column(name, justify="right")
     for row in rows:
