@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_neuron.distributed.errors import LayoutError
-from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.layout import Coordinates, ParallelLayout
 
 degrees = st.integers(1, 4)
 
@@ -81,8 +81,11 @@ def test_a_placement_names_the_rank_at_each_position():
     ]
 
 
-def test_the_arithmetic_placement_is_none():
-    assert ParallelLayout(2, 2, placement=range(4)) == ParallelLayout(2, 2)
+def test_the_arithmetic_placement_may_be_asked_for():
+    asked = ParallelLayout(2, 2, placement=range(4))
+    assert asked.placement == (0, 1, 2, 3)
+    assert ParallelLayout(2, 2).placement is None
+    assert all(asked.groups(name) == ParallelLayout(2, 2).groups(name) for name in ("tp", "cp", "vae"))
 
 
 def test_all_dimensions_of_48_ranks_as_literals():
@@ -94,9 +97,7 @@ def test_all_dimensions_of_48_ranks_as_literals():
     assert layout.group_of("cfg", 29) == (5, 29)
     assert layout.group_of("dp", 29) == (29,)
     assert layout.group_of("vae", 29) == tuple(range(24, 32))
-    assert layout.coordinates(29)._asdict() == {
-        "tp": 1, "cp": 2, "cfg": 1, "pp": 0, "dp": 0, "ulysses": 0, "ring": 1,
-    }  # fmt: skip
+    assert layout.coordinates(29) == Coordinates(tp=1, cp=2, cfg=1, pp=0, dp=0, ulysses=0, ring=1)
 
 
 def test_replicas_of_data_parallelism_decode_for_themselves():
@@ -172,3 +173,10 @@ def test_placed_groups_partition_the_world_and_meet_the_coordinates(data):
 
 def test_a_layout_without_placement_costs_nothing_however_many_ranks_it_has():
     assert ParallelLayout(cp=10**12).placement is None
+
+
+def test_other_ranks_have_all_degrees_of_the_layout():
+    layout = ParallelLayout(2, 8, 2, dp=3, pp=2, ulysses=4, vae=8, text_encoder="world")
+    backwards = layout.with_placement(range(layout.world_size)[::-1])
+    assert backwards.placement is not None
+    assert backwards.with_placement(None) == layout

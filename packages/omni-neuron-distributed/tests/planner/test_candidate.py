@@ -11,10 +11,24 @@ from omni_neuron.distributed.topology import instance
 TRN2 = instance("trn2.48xlarge")
 JOB = make_job(load_model("wan2.2-t2v-a14b"))
 KEYS = [
-    "tp", "cp", "ulysses", "ring", "cfg", "vae", "resident_experts", "weight_dtype", "text_encoder_group",
-    "fits", "routable", "hbm_gb", "hbm_ledger", "collective_gb_per_rank", "predicted_s",
-    "predicted_kernels_s", "reasons",
-]  # fmt: skip
+    "tp",
+    "cp",
+    "ulysses",
+    "ring",
+    "cfg",
+    "vae",
+    "resident_experts",
+    "weight_dtype",
+    "text_encoder_group",
+    "fits",
+    "routable",
+    "hbm_gb",
+    "hbm_ledger",
+    "collective_gb_per_rank",
+    "predicted_s",
+    "predicted_kernels_s",
+    "reasons",
+]
 
 
 def candidate(tp, cp, cfg, refusal=None, **degrees):

@@ -20,10 +20,20 @@ FITTED = Constants(
 )
 USED = Kernels(attention=0.8, linear=0.4)
 NOTHING = Amounts(
-    linear=0, attention=0, prompt=0, memory=MemoryTraffic(0, 0, 0), dequantise=0,
-    wires={"encode": Wire(), "denoise": Wire(), "decode": Wire()}, ring=Wire(), ring_cover=0.5, images=0,
-    vae_encode=0, vae_decode=0, output_values=0, swap=0,
-)  # fmt: skip
+    linear=0,
+    attention=0,
+    prompt=0,
+    memory=MemoryTraffic(0, 0, 0),
+    dequantise=0,
+    wires={"encode": Wire(), "denoise": Wire(), "decode": Wire()},
+    ring=Wire(),
+    ring_cover=0.5,
+    images=0,
+    vae_encode=0,
+    vae_decode=0,
+    output_values=0,
+    swap=0,
+)
 
 
 def both(**amounts):

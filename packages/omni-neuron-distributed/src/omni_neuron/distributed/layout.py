@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from omni_neuron.distributed.errors import LayoutError
@@ -31,8 +31,8 @@ class ParallelLayout:
 
     A *position* counts through the dimensions, tensor parallelism fastest:
     ``position = tp + T * (ulysses + U * (ring + R * (pp + P * (cfg + G * dp))))``. Global rank r runs on
-    core r, and ``placement[position]`` is the rank at a position; None is the arithmetic layout, in which
-    the two are equal.
+    core r, and ``placement[position]`` is the rank at a position. None leaves it to ``place``; until then the
+    layout is the arithmetic one, in which the two are equal.
 
     Args:
         tp, cp, cfg, dp, pp: degrees of tensor, context, guidance, data and pipeline parallelism.
@@ -102,10 +102,7 @@ class ParallelLayout:
     def _checked(self, placement: Sequence[int] | None) -> tuple[int, ...] | None:
         if placement is None:
             return None
-        arithmetic = tuple(range(self.world_size))
-        if tuple(placement) == arithmetic:
-            return None
-        if tuple(sorted(placement)) != arithmetic:
+        if sorted(placement) != list(range(self.world_size)):
             raise LayoutError(
                 f"placement of {self} must hold each rank of 0..{self.world_size - 1} once, "
                 f"not {list(placement)}."
@@ -140,10 +137,7 @@ class ParallelLayout:
 
     def with_placement(self, placement: Sequence[int] | None) -> ParallelLayout:
         """The same degrees on other ranks."""
-        return ParallelLayout(
-            self.tp, self.cp, self.cfg, self.dp, self.pp, self.ulysses, self.ring, self.vae,
-            placement, self.text_encoder,
-        )  # fmt: skip
+        return replace(self, placement=None if placement is None else tuple(placement))
 
     def coordinates(self, rank: int) -> Coordinates:
         """Where a global rank stands in every dimension."""

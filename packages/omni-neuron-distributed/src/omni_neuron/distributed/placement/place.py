@@ -17,6 +17,7 @@ def place(layout: ParallelLayout, topology: Topology) -> ParallelLayout:
 
     A placement that the layout carries is checked and kept. Otherwise: the arithmetic one where the machine
     has no rule, or ``VLLM_NEURON_SWITCH_CC=1`` asks for it; else the published one; else the first found.
+    The arithmetic placement is None in the result, as it takes no groups of its own.
 
     Raises:
         LayoutError: more ranks than cores, or a group that does not route; the nearest layout is named.
@@ -65,7 +66,8 @@ def _checked(layout: ParallelLayout, topology: Topology, remedy: str = "") -> Pa
     """The layout, if it routes; ``remedy`` is what to do where other ranks at the same degrees would."""
     offence = offending_group(layout, topology)
     if offence is None:
-        return layout
+        arithmetic = layout.placement == tuple(range(layout.world_size))
+        return layout.with_placement(None) if arithmetic else layout
     name, group = offence
     nearest = nearest_layout(layout, topology)
     if nearest.with_placement(None) != layout.with_placement(None):
