@@ -112,6 +112,18 @@ def test_settings_that_fit_or_belong_to_another_pipeline_pass() -> None:
     check_config(_config(model_config={**ours, "other": 1}, parallel_config={"ring_degree": 2}))
 
 
+def test_a_backend_for_self_attention_that_a_ring_would_not_use_is_refused() -> None:
+    ring = {"model_config": {"ring_attention": True}, "parallel_config": {"ring_degree": 2}}
+    check_config(
+        _config(diffusion_attention_config=AttentionConfig(per_role={"cross": "FLASH_ATTN"}), **ring)
+    )
+    config = _config(diffusion_attention_config=AttentionConfig(per_role={"self": "FLASH_ATTN"}), **ring)
+    with pytest.raises(InputError, match="backend of self is FLASH_ATTN, but ring_attention is true"):
+        check_config(config)
+    config.model_config = {"ring_attention": False}
+    check_config(config)
+
+
 def test_the_variable_chooses_the_default_and_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", "FLASH_ATTN")
     config = _config()

@@ -7,7 +7,7 @@ from typing import Any
 from vllm_omni.diffusion.attention.layer import Attention
 
 from omni_neuron.platform.attention_choice import HEAD_SIZE_UNKNOWN, backend_path
-from omni_neuron.platform.parallel import layout_of
+from omni_neuron.platform.parallel import RING_ATTENTION, layout_of
 from omni_neuron.platform.stage_config.config import DEGREES, StageConfig, check_layout
 from omni_neuron.platform.stage_config.features import FEATURES
 from omni_neuron.platform.stage_config.keys import MAX_CFG
@@ -38,7 +38,7 @@ def check_config(od_config: Any) -> None:
             f"enforce_eager is true with {layout.world_size} ranks, but on a Neuron device collectives run "
             "within compiled graphs only; leave enforce_eager out, or use one rank."
         )
-    _check_attention(od_config.diffusion_attention_config)
+    _check_attention(od_config.diffusion_attention_config, (od_config.model_config or {}).get(RING_ATTENTION))
 
 
 def _check_settings(od_config: Any) -> None:
@@ -51,8 +51,13 @@ def _check_settings(od_config: Any) -> None:
     check_layout(StageConfig(values, SOURCE))
 
 
-def _check_attention(attention: Any) -> None:
+def _check_attention(attention: Any, ring_attention: bool | None) -> None:
     specs = {} if attention is None else {"default": attention.default, **attention.per_role}
+    if ring_attention and specs.get("self") is not None:
+        raise InputError(
+            f"the attention backend of self is {specs['self'].backend}, but {RING_ATTENTION} is true, which "
+            "computes self-attention in blocks of its own; leave one of them out."
+        )
     for place, spec in specs.items():
         if spec is None:
             continue
