@@ -293,9 +293,9 @@ def test_a_cache_is_written_where_a_tensor_says() -> None:
     assert not cache[12:].any()
 
 
-@pytest.mark.parametrize(
-    "kernel", [rmsnorm_quant, gated_mlp, embedding, selective_scan, average_pool, rotate_half, append], ids=lambda k:
-    k.__name__
-)  # fmt: skip
+KERNELS = [rmsnorm_quant, gated_mlp, embedding, selective_scan, average_pool, rotate_half, append]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 def test_none_of_it_needs_python_that_does_not_compile(kernel: Any) -> None:
     assert lint(kernel) == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_neuron.sim import KernelError, PerRank, simulate
+from omni_neuron.sim import KernelError, KernelWarning, PerRank, simulate
 from omni_neuron.sim.nki import collectives as ncc
 from omni_neuron.sim.nki import isa as nisa
 from omni_neuron.sim.nki import language as nl
@@ -167,6 +167,32 @@ def test_arguments_of_the_kernel_are_staged_first() -> None:
 
     with pytest.raises(KernelError, match="stage it in an internal tensor"):
         simulate(kernel, drawn(1)[0], ranks=2)
+
+
+def test_results_are_staged_too() -> None:
+    def kernel(x: Any, copied: bool) -> Any:
+        a, b = (nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm, name=n) for n in "ab")
+        nisa.dma_copy(a, x)
+        ncc.all_reduce([a], [b], GROUP, nl.add)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, b)
+        return out if copied else b
+
+    x = drawn(1)[0]
+    np.testing.assert_array_equal(simulate(kernel, x, True, ranks=2)[1], 2 * x)
+    with pytest.raises(KernelError, match="which a collective moved"):
+        simulate(kernel, x, False, ranks=2)
+
+
+def test_tensors_of_collectives_have_names_and_are_shared() -> None:
+    def kernel(x: Any, name: str, buffer: Any) -> None:
+        a, b = (nl.zeros((2, 2), nl.float32, buffer=buffer, name=name and name + n) for n in "ab")
+        ncc.all_to_all([a], [b], ncc.ReplicaGroup(((0,),)), 0)
+
+    with pytest.warns(KernelWarning, match="has no name"):
+        simulate(kernel, drawn(1)[0], "", nl.shared_hbm)
+    with pytest.raises(KernelError, match="must be in shared_hbm"):
+        simulate(kernel, drawn(1)[0], "buffer", nl.hbm)
 
 
 def test_cores_that_have_not_met_race_with_a_collective() -> None:

@@ -93,10 +93,12 @@ class Core:
             int(np.prod(shape[1:], dtype=np.int64)) if space.on_chip else int(np.prod(shape, dtype=np.int64))
         )
         shared = space is MemorySpace.shared_hbm
-        if not name:
+        named = bool(name)
+        if not named:
             name = f"{space.value}_{self.shared_names[''] if shared else len(self.allocations)}"
             self.shared_names[""] += shared
         allocation = Allocation(name, space, shape, dtype, row * dtype.itemsize, address, kernel_line())
+        allocation.named = named
         if shared and self.lnc > 1:
             return self.world.shared(self, allocation, content)
         buffer = Buffer(allocation, self.world.precise, content)

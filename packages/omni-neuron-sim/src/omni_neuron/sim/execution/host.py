@@ -86,6 +86,11 @@ def result(value: Any, target: str) -> Any:
         raise KernelError(
             "output-space", f"the kernel returns {value!r}: outputs are allocated with buffer=nl.shared_hbm."
         )
+    if value.buffer_.exchanged:
+        raise KernelError(
+            "collective",
+            f"the kernel returns {value!r}, which a collective moved: copy it to a tensor of its own.",
+        )
     content = read(value)
     return from_stored(np.array(content.values), value.dtype, target)
 

@@ -30,6 +30,7 @@ class Allocation:
     where: SourceLine
     first_use: int = -1  # indices of instructions
     last_use: int = -1
+    named: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} {list(self.shape)} {self.dtype!s} at {self.where}"
@@ -65,7 +66,7 @@ class Buffer:
         self.accumulated: Array | None = None  # PSUM: elements that a matmul has written
         self.read_since_matmul = False
         self.overwritten_by = ""
-        self.returned = False
+        self.exchanged = False  # a collective has read or written it
         self.argument = content is not None
         self.races: RaceMap | None = None
 

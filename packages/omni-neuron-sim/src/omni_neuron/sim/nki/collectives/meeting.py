@@ -14,9 +14,9 @@ from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine
 from omni_neuron.sim.nki.isa.instruction import Work
+from omni_neuron.sim.nki.isa.operands import warn
 from omni_neuron.sim.numerics.formats import Array, encode
 
-HBM = (MemorySpace.private_hbm, MemorySpace.shared_hbm)
 Exchange = Callable[[dict[int, list[Content]]], dict[int, list[Content]]]
 
 
@@ -44,20 +44,22 @@ def tensors(argument: str, value: Any) -> tuple[NkiTensor, ...]:
 
 
 def in_hbm(argument: str, values: Sequence[NkiTensor], sbuf_too: bool = False) -> None:
-    """Collectives move internal HBM tensors, never arguments of the kernel; some also move SBUF."""
+    """Collectives move internal tensors of shared HBM, never arguments or results; some also move SBUF."""
     for tensor in values:
         if sbuf_too and tensor.buffer is MemorySpace.sbuf:
             continue
-        if tensor.buffer not in HBM:
-            raise KernelError(
-                "collective", f"{argument} = {tensor!r} must be in HBM{' or SBUF' if sbuf_too else ''}."
-            )
+        if tensor.buffer is not MemorySpace.shared_hbm:
+            legal = "shared_hbm or sbuf" if sbuf_too else "shared_hbm"
+            raise KernelError("collective", f"{argument} = {tensor!r} must be in {legal}.")
         if tensor.buffer_.argument:
             raise KernelError(
                 "collective",
-                f"{argument} = {tensor!r} is an argument of the kernel: stage it in an internal "
-                f"tensor first.",
+                f"{argument} = {tensor!r} is an argument of the kernel: "
+                "stage it in an internal tensor first.",
             )
+        if not tensor.buffer_.allocation.named:
+            warn(f"{argument} = {tensor!r} has no name, which the compiler wants of a collective's tensors")
+        tensor.buffer_.exchanged = True
 
 
 def exchange(
