@@ -13,7 +13,8 @@ GOOD = {"height": 64, "width": 64, "num_frames": 17, "num_inference_steps": 2, "
 
 
 def stage(model, **settings):
-    return SimpleNamespace(**{"model": str(model), "boundary_ratio": None, "flow_shift": None, **settings})
+    names = ("boundary_ratio", "flow_shift", "diffusion_attention_config")
+    return SimpleNamespace(**{"model": str(model), **dict.fromkeys(names), **settings})
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,15 @@ def test_settings_of_a_stage_have_the_same_bounds(engine, tmp_path, setting):
     build_checkpoint(tmp_path, TinyGeometry())
     with pytest.raises(ValueError, match=f"{next(iter(setting))} is .*, but it must lie in"):
         engine.factory(stage(tmp_path, **setting))
+
+
+def test_a_role_that_no_site_has_is_refused(engine, tmp_path):
+    build_checkpoint(tmp_path, TinyGeometry())
+    roles = {"self": "FLASH_ATTN", "cross": "TORCH_SDPA", "cross_image": "TORCH_SDPA"}
+    engine.factory(stage(tmp_path, diffusion_attention_config=SimpleNamespace(per_role=roles)))
+    bad = SimpleNamespace(per_role={**roles, "cros": "FLASH_ATTN"})
+    with pytest.raises(ValueError, match="has the role 'cros', but the roles are self, cross, cross_image"):
+        engine.factory(stage(tmp_path, diffusion_attention_config=bad))
 
 
 def test_a_good_request_passes_unchanged(engine, served):

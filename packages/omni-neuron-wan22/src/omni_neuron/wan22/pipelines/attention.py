@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import nn
 from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
 from vllm_omni.diffusion.attention.layer import Attention
 
+from omni_neuron.runtime.errors import InputError
+
+ROLES = ("self", "cross", "cross_image")
 # A role of its own that falls back to the setting of "cross".
 _CATEGORIES = {"cross_image": "cross"}
 
@@ -42,3 +47,20 @@ class EngineAttention(nn.Module):
         metadata = None if key_mask is None else AttentionMetadata(attn_mask=key_mask)
         output: torch.Tensor = self.attention(query, key, value, metadata)
         return output
+
+
+def check_roles(attention: Any) -> None:
+    """Refuse a backend for a role that no attention site has.
+
+    Args:
+        attention: the engine's configuration of attention, or None.
+
+    Raises:
+        InputError: names the role and those that there are.
+    """
+    for role in () if attention is None else attention.per_role:
+        if role not in ROLES:
+            raise InputError(
+                f"diffusion_attention_config.per_role has the role {role!r}, but the roles are "
+                f"{', '.join(ROLES)}; use one of them, or leave it out."
+            )

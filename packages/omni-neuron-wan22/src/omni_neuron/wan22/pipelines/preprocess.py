@@ -13,6 +13,7 @@ from vllm_omni.errors import OmniClientError
 
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.checkpoint.layout import read_checkpoint
+from omni_neuron.wan22.pipelines.attention import check_roles
 from omni_neuron.wan22.request import (
     DEFAULT_FRAMES,
     DEFAULT_HEIGHT,
@@ -42,6 +43,7 @@ def get_wan22_pre_process_func(od_config: Any) -> Callable[[Any], Any]:
         check_boundary_ratio(loaded_for)
     if od_config.flow_shift is not None:
         check_flow_shift(od_config.flow_shift)
+    check_roles(od_config.diffusion_attention_config)
     stock = stock_pre_process_func(od_config)
 
     def pre_process(request: Any) -> Any:
