@@ -18,19 +18,6 @@ LENGTH, HEADS, WIDTH = 13, 4, 8
 ORDER = (2, 0, 3, 1)
 
 
-class WholeTensor:
-    """A checkpoint tensor, read by slices."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def get_shape(self):
-        return list(self.tensor.shape)
-
-    def __getitem__(self, index):
-        return self.tensor[index]
-
-
 def random(*shape, seed=0):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
@@ -42,7 +29,7 @@ def tp_groups():
 
 def load(parameter, *wholes):
     loader = weight_loaders.get_weight_loader(parameter)
-    parameter.data = loader([WholeTensor(whole) for whole in wholes])
+    parameter.data = loader(wholes)
 
 
 def gathers_follow_the_list():
@@ -86,7 +73,7 @@ def scaled_biases_are_added_once():
     partial = []
     for group in groups:
         shard = slice(group.rank_in_group * 4, group.rank_in_group * 4 + 4)
-        share = weight_loaders.scaled_bias(group)([WholeTensor(bias)])
+        share = weight_loaders.scaled_bias(group)([bias])
         partial.append(functional.linear(x[:, shard], weight[:, shard], share))
     torch.testing.assert_close(sum(partial), functional.linear(x, weight, bias))
 

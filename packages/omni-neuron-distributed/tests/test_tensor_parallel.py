@@ -24,29 +24,13 @@ FUSED = (16, 8, 24)
 ONE = ParallelGroup.single("tp")
 
 
-class WholeTensor:
-    """A tensor in memory with the reading interface of a file."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def get_shape(self):
-        return list(self.tensor.shape)
-
-    def get_dtype(self):
-        return "F32"
-
-    def __getitem__(self, index):
-        return self.tensor[index]
-
-
 def fill(module, **whole):
     """Load whole tensors through the loaders that the layer attached to its parameters."""
     for name, parameter in module.named_parameters():
         tensors = whole[name] if isinstance(whole[name], list) else [whole[name]]
         loader = get_weight_loader(parameter)
         assert loader.expected_shapes(parameter.shape) == [tuple(tensor.shape) for tensor in tensors]
-        parameter.data = loader([WholeTensor(tensor) for tensor in tensors]).to(parameter.dtype)
+        parameter.data = loader(tensors).to(parameter.dtype)
     return module
 
 

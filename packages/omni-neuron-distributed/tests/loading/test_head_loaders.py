@@ -12,19 +12,6 @@ from omni_neuron.distributed.process_groups import new_parallel_context
 from omni_neuron.distributed.testing import simulated_rank
 
 
-class Whole:
-    """A tensor in memory with the reading interface of a file."""
-
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-    def get_shape(self):
-        return list(self.tensor.shape)
-
-    def __getitem__(self, index):
-        return self.tensor[index]
-
-
 def tp_groups(tp):
     for rank in range(tp):
         with simulated_rank(rank, tp):
@@ -79,7 +66,7 @@ def test_permuted_padded_parts_join_to_the_reordered_tensors(case, storage):
         )
         placement = loader.placement([tuple(tensor.shape) for tensor in stored])
         placement.require_complete("weight")
-        value = loader([Whole(tensor) for tensor in stored])
+        value = loader(stored)
         assert loader.expected_shapes(value.shape) == [tuple(tensor.shape) for tensor in stored]
         mine = torch.cat([whole.chunk(tp, dim)[group.rank_in_group] for whole in expected], dim)
         assert torch.equal(value, mine)
@@ -97,7 +84,7 @@ def test_ranks_share_key_and_value_heads_of_which_there_are_fewer(kv, copies, pe
     query, key = counted(tp * per_kv * 2, 3), counted(kv * 2, 3, first=5000)
     for group in tp_groups(tp):
         loader = fused_head_sharded(0, group, (tp * per_kv, kv), 2)
-        value = loader([Whole(query), Whole(key)])
+        value = loader([query, key])
         rank = group.rank_in_group
         expected = [query.chunk(tp)[rank], key[rank // copies * 2 :][:2]]
         assert torch.equal(value, torch.cat(expected))
@@ -109,8 +96,8 @@ def test_one_order_serves_the_projections_and_the_output_layer():
     x, up, down = counted(5, 6) / 30, counted(heads * head_dim, 6) / 72, counted(6, heads * head_dim) / 72
     total = torch.zeros(5, 6)
     for group in tp_groups(tp):
-        rows = head_sharded(0, group, heads, head_dim=head_dim, order=order)([Whole(up)])
-        columns = head_sharded(1, group, heads, head_dim=head_dim, order=order)([Whole(down)])
+        rows = head_sharded(0, group, heads, head_dim=head_dim, order=order)([up])
+        columns = head_sharded(1, group, heads, head_dim=head_dim, order=order)([down])
         total += x @ rows.T @ columns.T
     torch.testing.assert_close(total, x @ up.T @ down.T)
 
@@ -119,7 +106,7 @@ def test_a_rank_of_zero_heads_reads_nothing():
     group = list(tp_groups(4))[3]
     loader = head_sharded(0, group, 5, head_dim=2, pad=True)
     assert loader.placement([(10, 3)]).shape == (4, 3)
-    assert not loader([Whole(counted(10, 3))]).any()
+    assert not loader([counted(10, 3)]).any()
 
 
 @pytest.mark.parametrize(

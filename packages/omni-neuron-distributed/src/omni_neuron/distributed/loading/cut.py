@@ -5,23 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import torch
 
 from omni_neuron.distributed.errors import ShardingError, shard_size
 from omni_neuron.distributed.groups import ParallelGroup
 from omni_neuron.distributed.loading.placement import Box, Piece, Placement, Shape, along, whole_box
-
-
-class TensorSlice(Protocol):
-    """A tensor in a file, read by indexing; what ``safetensors``' ``get_slice`` returns."""
-
-    def get_shape(self) -> list[int]: ...
-
-    def get_dtype(self) -> str: ...
-
-    def __getitem__(self, index: Any) -> torch.Tensor: ...
 
 
 class WeightLoader(ABC):
@@ -39,10 +28,10 @@ class WeightLoader(ABC):
             ShardingError: the shapes cannot be cut so.
         """
 
-    def __call__(self, slices: Sequence[TensorSlice]) -> torch.Tensor:
-        """This rank's value, in the checkpoint's dtype unless the loader computes."""
-        placement = self.placement([tuple(whole.get_shape()) for whole in slices])
-        parts = [slices[piece.source][piece.read or ...] for piece in placement.pieces]
+    def __call__(self, wholes: Sequence[torch.Tensor]) -> torch.Tensor:
+        """This rank's value of whole tensors in memory, in their dtype unless the loader computes."""
+        placement = self.placement([tuple(whole.shape) for whole in wholes])
+        parts = [wholes[piece.source][piece.read] for piece in placement.pieces]
         value = torch.zeros(placement.shape, dtype=placement.dtype(parts[0].dtype))
         for piece, part in zip(placement.pieces, parts, strict=True):
             placement.put(value, piece.write, part)

@@ -18,7 +18,6 @@ from omni_neuron.distributed.loading.cut import (
     Cut,
     EqualCut,
     Run,
-    TensorSlice,
     WeightLoader,
     equal_run,
     resized,
@@ -27,7 +26,6 @@ from omni_neuron.distributed.loading.head_loaders import fused_head_sharded, hea
 from omni_neuron.distributed.loading.placement import Piece, Placement, Shape, along, whole_box
 
 __all__ = [
-    "TensorSlice",
     "WeightLoader",
     "fused_head_sharded",
     "fused_sharded",
