@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_neuron.distributed.cfg_parallel import combine_guidance, gather_guidance, guided_prediction
@@ -44,7 +44,6 @@ def test_bit_equal_on_both_ranks_in_either_list_order():
             assert torch.equal(result, reference)
 
 
-@settings(deadline=None)
 @given(
     scale=st.floats(-2, 12, width=32),
     seed=st.integers(0, 99),

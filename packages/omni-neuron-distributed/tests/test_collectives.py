@@ -104,7 +104,7 @@ def test_sixty_four_ranks_of_the_trn2_mesh(list_order):
     assert simulated(COLUMNS, list_order=list_order) == [True] * 64
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(order=st.permutations(range(8)), size=st.sampled_from([2, 4, 8]), list_order=st.booleans())
 def test_any_partition_in_either_order(order, size, list_order):
     partition = [tuple(order[start : start + size]) for start in range(0, 8, size)]

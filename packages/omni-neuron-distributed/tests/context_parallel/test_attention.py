@@ -65,7 +65,7 @@ def error_of(result, length, heads, dtype=torch.float32):
     return (result.double() - reference).norm() / reference.norm()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     ulysses=st.integers(1, 4),
     ring_size=st.integers(1, 4),

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_neuron.distributed.context_parallel import (
@@ -23,7 +23,6 @@ def counted(*shape):
     return torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape)
 
 
-@settings(deadline=None)
 @given(
     length=st.integers(1, 40),
     order=st.integers(1, 8).flatmap(lambda cp: st.permutations(range(cp))),
@@ -57,7 +56,6 @@ def test_shares_are_equal_and_join_to_the_padded_sequence(length, order, dim):
         assert mask.tolist() == [True] * length + [False] * (total - length)
 
 
-@settings(deadline=None)
 @given(length=st.integers(1, 20), cp=st.integers(2, 5))
 def test_modulation_of_each_token_is_cut_with_its_token(length, cp):
     tokens, timestep = counted(2, length, 4), counted(2, length)

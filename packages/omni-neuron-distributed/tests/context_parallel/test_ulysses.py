@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_neuron.distributed.context_parallel import ulysses_attention, ulysses_heads
@@ -11,7 +11,6 @@ from omni_neuron.distributed.process_groups import new_parallel_group
 from omni_neuron.distributed.simulation import simulate_groups, simulate_ranks
 
 
-@settings(deadline=None)
 @given(heads=st.integers(1, 7), order=st.integers(2, 4).flatmap(lambda u: st.permutations(range(u))))
 def test_each_rank_attends_with_its_heads_to_all_tokens_in_list_order(heads, order):
     size, tokens = len(order), 2

@@ -73,7 +73,7 @@ def loaders(group, rows, columns):
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     tp=st.integers(1, 3),
     share=st.tuples(st.integers(1, 4), st.integers(1, 4)),
