@@ -35,6 +35,10 @@ def _fail(pipe: Connection) -> None:
     raise SystemExit(3)
 
 
+def _leave(pipe: Connection) -> None:
+    raise SystemExit(0)
+
+
 def _be_killed(pipe: Connection) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -65,7 +69,11 @@ def test_what_does_not_concern_processes_is_the_contexts(launcher: Launcher) -> 
 @pytest.mark.parametrize("peer", [_wait_for_a_peer, _hear_no_signal])
 @pytest.mark.parametrize(
     ("target", "reason"),
-    [(_fail, "w1 died (exit status 3)"), (_be_killed, "w1 died (SIGKILL)")],
+    [
+        (_fail, "w1 died (exit status 3)"),
+        (_leave, "w1 died (exit status 0)"),
+        (_be_killed, "w1 died (SIGKILL)"),
+    ],
 )
 def test_a_worker_does_not_wait_for_a_dead_peer(
     launcher: Launcher,

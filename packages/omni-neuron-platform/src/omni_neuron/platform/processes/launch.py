@@ -105,7 +105,7 @@ def cause_of_death(processes: list[BaseProcess]) -> str | None:
     deaths = [
         f"{process.name} died ({_ending(process.exitcode)})"
         for process in processes
-        if process.pid is not None and process.exitcode not in (None, 0)
+        if process.pid is not None and process.exitcode is not None
     ]
     return " and ".join(deaths) or None
 
