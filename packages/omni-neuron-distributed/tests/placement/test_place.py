@@ -1,9 +1,11 @@
 """Who decides the placement, and how a refusal reads."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from omni_neuron.distributed.errors import LayoutError
-from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.errors import LayoutError, divisors
+from omni_neuron.distributed.layout import TEXT_ENCODER_GROUPS, ParallelLayout
 from omni_neuron.distributed.placement import find_placement, offending_group, place, published_layout
 from omni_neuron.distributed.topology import instance
 from omni_neuron.runtime import envs
@@ -49,6 +51,30 @@ def test_a_placement_of_its_own_is_kept_or_refused():
         "tp=2 x cp=4 x cfg=1 does not route on trn2.48xlarge: the tp group [2, 7] cannot be built, its chips "
         "[0, 1] contribute different cores, [2] of chip 0 and [3] of chip 1; leave out its placement."
     )
+
+
+small = st.sampled_from([1, 2, 4, 8])
+
+
+@settings(max_examples=200)
+@given(
+    degrees=st.tuples(small, small, small, st.sampled_from([1, 2]), st.integers(1, 4), st.integers(1, 3)),
+    text_encoder=st.sampled_from(TEXT_ENCODER_GROUPS),
+    data=st.data(),
+)
+def test_every_group_of_whatever_is_placed_routes(degrees, text_encoder, data):
+    tp, ulysses, ring, cfg, dp, pp = degrees
+    vae = data.draw(st.sampled_from(divisors(tp * ulysses * ring * cfg * pp)))
+    layout = ParallelLayout(
+        tp, ulysses * ring, cfg, dp, pp, ulysses=ulysses, vae=vae, text_encoder=text_encoder
+    )
+    try:
+        placed = place(layout, TRN2)
+    except LayoutError:
+        return
+    assert placed.with_placement(None) == layout
+    for name in ("tp", "ulysses", "ring", "cp", "cfg", "text_encoder", "vae"):
+        assert all(map(TRN2.routes, placed.groups(name)))
 
 
 def test_the_arithmetic_placement_is_kept_or_refused_like_any_other():
