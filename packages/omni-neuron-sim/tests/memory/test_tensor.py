@@ -188,7 +188,15 @@ def test_views_that_the_machine_lacks_are_refused(name: str) -> None:
 
 
 def test_reading_past_a_partition_or_the_tensor_is_refused_when_it_happens() -> None:
-    for view in (lambda x: x.ap([[48, 4], [1, 50]]), lambda x: x.ap([[48, 5], [1, 8]])):
+    np.testing.assert_array_equal(
+        seen(lambda x: x.ap([[48, 4], [1, 8]], offset=40), on_chip=True), COUNT.reshape(4, 48)[:, 40:]
+    )
+    views = (
+        lambda x: x.ap([[48, 4], [1, 50]]),
+        lambda x: x.ap([[48, 5], [1, 8]]),
+        lambda x: x.ap([[48, 4], [1, 8]], offset=41),
+    )
+    for view in views:
         with pytest.raises(KernelError, match="out-of-range"):
             seen(view, on_chip=True)
     with pytest.raises(KernelError, match="reaches element 192 of 192 in HBM"):

@@ -108,3 +108,23 @@ def test_rows_that_occur_twice_are_added_twice() -> None:
         return out
 
     np.testing.assert_array_equal(simulate(kernel, index), [[0, 0], [2, 2], [0, 0], [1, 1]])
+
+
+def test_integers_that_are_skipped_keep_their_bits_and_transposes_skip_too() -> None:
+    table = (RNG.integers(0, 2**31, (10, 4)) | 1).astype(np.int32)
+    index = np.array([[3], [99]], np.int32)
+
+    def kernel(x: Any, at: Any) -> Any:
+        where, kept = nl.ndarray((2, 1), nl.int32), nl.full((2, 4), 2**30 + 1, nl.int32)
+        turned = nl.full((4, 2), 7, nl.int32)
+        nisa.dma_copy(where, at)
+        nisa.dma_copy(kept, x.vector_select(0, where), oob_mode=nisa.oob_mode.skip)
+        nisa.dma_transpose(turned, x.vector_select(0, where), oob_mode=nisa.oob_mode.skip)
+        results = [nl.ndarray(t.shape, nl.int32, buffer=nl.shared_hbm) for t in (kept, turned)]
+        for result, tile in zip(results, (kept, turned), strict=True):
+            nisa.dma_copy(result, tile)
+        return tuple(results)
+
+    kept, turned = simulate(kernel, table, index)
+    np.testing.assert_array_equal(kept, np.stack([table[3], np.full(4, 2**30 + 1)]))
+    np.testing.assert_array_equal(turned, np.stack([table[3], np.full(4, 7)]).T)

@@ -56,3 +56,16 @@ def test_bounds_of_segments() -> None:
     found = on_tiles(lambda d, s: nisa.sequence_bounds(d, s), ids, shape=(1, 2, 9), dtype="int32")
     assert found[0, 0].tolist() == [9, 1, 1, 3, 3, 3, 9, 7, 7]
     assert found[0, 1].tolist() == [-1, 3, 3, 6, 6, 6, -1, 9, 9]
+
+
+def test_gathers_write_into_parts_of_a_tile() -> None:
+    x, index = RNG.standard_normal((16, 8)).astype(np.float32), RNG.integers(0, 8, (16, 1)).astype(np.uint16)
+
+    def body(dst: nl.ndarray, t: nl.ndarray, i: nl.ndarray) -> None:
+        nisa.memset(dst, 0.0)
+        nisa.local_gather(dst[:, 4:20], t, i)
+
+    found = on_tiles(body, x, index, shape=(16, 24), dtype="float32")
+    np.testing.assert_array_equal(found[:, 4:20], x[:, index[:, 0]])
+    assert not found[:, :4].any()
+    assert not found[:, 20:].any()

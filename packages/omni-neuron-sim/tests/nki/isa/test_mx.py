@@ -72,3 +72,27 @@ def test_scales_lie_in_the_first_four_partitions_of_a_quadrant() -> None:
     for group in range(8):
         assert found[32 * (group // 4) + group % 4] - SCALE_BIAS == group - 7
     assert (found[4:32] == 0).all()
+
+
+def test_several_tensors_share_one_scale_tile() -> None:
+    """The second one's scales go four partitions further, through a view of the tile."""
+    a = RNG.standard_normal((64, 32)).astype(ml_dtypes.bfloat16)
+
+    def kernel(x: Any, shared: bool) -> Any:
+        tile = nl.ndarray((64, 32), nl.bfloat16)
+        nisa.dma_copy(tile, x)
+        scales = nl.zeros((64, 16), nl.uint8)
+        packed = [nl.ndarray((64, 8), nl.float8_e4m3fn_x4) for _ in range(2)]
+        views = [scales[:, 0:8], scales[4:64, 0:8] if shared else scales[:, 8:16]]
+        for quantised, view in zip(packed, views, strict=True):
+            nisa.quantize_mx(quantised, tile, view)
+        psum = nl.ndarray((8, 8), nl.float32, buffer=nl.psum)
+        nisa.nc_matmul_mx(psum, packed[0], packed[1], views[0], views[1])
+        out, result = nl.ndarray((8, 8), nl.float32, buffer=nl.shared_hbm), nl.ndarray((8, 8), nl.float32)
+        nisa.tensor_copy(result, psum)
+        nisa.dma_copy(out, result)
+        return out
+
+    shared, apart = (simulate(kernel, a, flag, target="trn3") for flag in (True, False))
+    np.testing.assert_array_equal(shared, apart)
+    assert shared.any()

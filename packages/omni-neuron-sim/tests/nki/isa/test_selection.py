@@ -38,6 +38,13 @@ def test_an_affine_offset_may_be_a_register() -> None:
 
     np.testing.assert_array_equal(on_tiles(body, shape=(2, 4), dtype="int32"), [[3, 4, 5, 6]] * 2)
 
+    def select(dst: Any, x: Any) -> None:
+        at = nisa.register_alloc(-2)
+        nisa.affine_select(dst, [[1, 4]], 0, x, 0.0, nl.greater_equal, offset=at)
+
+    found = on_tiles(select, np.ones((2, 4), np.float32), shape=(2, 4), dtype="float32")
+    np.testing.assert_array_equal(found, [[0, 0, 1, 1]] * 2)
+
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 128), st.integers(1, 60), st.integers(-60, 60))

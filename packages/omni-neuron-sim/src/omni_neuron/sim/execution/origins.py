@@ -14,16 +14,17 @@ class Origins:
     """Up to 253 places where something undefined was read, one for each pair of source lines."""
 
     def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
+        self._codes: dict[tuple[object, ...], int] = {}
+        self._texts: dict[int, str] = {}
 
     def code(self, buffer: Buffer, why: str, core: "Core") -> int:
-        text = f"{buffer} was {why} and then read by {core.here()}"
-        if text not in self._codes:
-            self._codes[text] = min(FIRST_ORIGIN + len(self._codes), _LAST)
-        return self._codes[text]
+        """The code of reading something undefined of `buffer` at the kernel's present line."""
+        here = core.here()
+        key = (buffer.allocation.where, why, here)
+        if key not in self._codes:
+            self._codes[key] = min(FIRST_ORIGIN + len(self._codes), _LAST)
+            self._texts.setdefault(self._codes[key], f"{buffer} was {why} and then read by {here}")
+        return self._codes[key]
 
     def describe(self, code: int) -> str:
-        for text, known in self._codes.items():
-            if known == code:
-                return text
-        return "it was never written"
+        return self._texts.get(code, "it was never written")

@@ -34,7 +34,9 @@ def usable_sbuf(memory: OnChipMemory) -> int:
 
 def peak(allocations: Sequence[Allocation], space: MemorySpace, memory: OnChipMemory) -> Peak:
     """Sweep the program over the live ranges of one memory."""
-    grain, limit = (_GRAIN, usable_sbuf(memory)) if space is MemorySpace.sbuf else (memory.psum_bank_bytes, 8)
+    sbuf = space is MemorySpace.sbuf
+    grain = _GRAIN if sbuf else memory.psum_bank_bytes
+    limit = usable_sbuf(memory) if sbuf else memory.psum_banks
     chosen = [a for a in allocations if a.space is space and a.first_use >= 0]
     events = sorted(
         [(a.first_use, 0, i) for i, a in enumerate(chosen)]
@@ -59,7 +61,7 @@ def peak(allocations: Sequence[Allocation], space: MemorySpace, memory: OnChipMe
         if placed + floating > best:
             best, best_at = placed + floating, at
     alive = tuple(a for a in chosen if a.first_use <= best_at <= a.last_use)
-    return Peak(best * grain if space is MemorySpace.sbuf else best, limit, best_at, alive)
+    return Peak(best * grain if sbuf else best, limit, best_at, alive)
 
 
 def check_capacity(allocations: Sequence[Allocation], memory: OnChipMemory) -> tuple[Peak, Peak]:
