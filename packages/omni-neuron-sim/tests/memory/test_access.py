@@ -44,7 +44,24 @@ def _transpose(dst: Any, tile: Any) -> None:
     nisa.tensor_copy(dst[0:64], turned[:, 64:128])
 
 
+def _accumulate(dst: Any, tile: Any) -> None:
+    """Garbage first, then something defined on top of it."""
+    product = nl.ndarray((64, 64), nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(product, tile, tile)
+    nisa.nc_matmul(product, tile[0:32], tile[0:32])
+    nisa.tensor_copy(dst[0:64], product)
+
+
+def _sum_of_rows(dst: Any, tile: Any) -> None:
+    turned = nl.ndarray((64, 128), nl.float32, buffer=nl.psum)
+    scratch = nl.ndarray((64, 128), nl.float32)
+    nisa.nc_transpose(turned, tile)
+    nisa.activation_reduce(scratch, nl.exp, turned, nl.add, dst[0:64, 0:1])
+
+
 REACHING = {
+    "an accumulation": _accumulate,
+    "a sum in registers": _sum_of_rows,
     "a contraction over partitions": _matmul,
     "a transpose": _transpose,
     "a reduction over partitions": lambda dst, t: nisa.tensor_partition_reduce(dst[0:1], nl.add, t),

@@ -30,6 +30,8 @@ def test_live_ranges_that_do_not_meet_share_room() -> None:
 def test_addresses_that_overlap_count_once() -> None:
     placed = [alive(0, 9, 4096, (0, 0)), alive(0, 9, 4096, (0, 2048)), alive(0, 9, 1024)]
     assert peak(placed, MemorySpace.sbuf, MEMORY).amount == 4096 + 2048 + 1024
+    in_turn = [alive(0, 3, 4096, (0, 0)), alive(4, 8, 4096, (0, 8192))]
+    assert peak(in_turn, MemorySpace.sbuf, MEMORY).amount == 4096
 
 
 def sbuf_kernel(x: Any, tiles: int, together: bool) -> Any:
