@@ -46,9 +46,10 @@ def test_a_placement_is_complete_exactly_when_it_covers_the_parameter_once(cut, 
             placement.require_complete("weight")
 
 
-def test_overlaps_that_hide_a_hole_are_seen():
+@pytest.mark.parametrize("starts", [(0, 1), (1, 0)])
+def test_overlaps_that_hide_a_hole_are_seen(starts):
     whole = whole_box((4,))
-    placement = Placement((4,), pieces(along(whole, 0, 0, 2), along(whole, 0, 1, 2)))
+    placement = Placement((4,), pieces(*(along(whole, 0, start, 2) for start in starts)))
     with pytest.raises(ShardingError, match="writes 4 entries with overlaps"):
         placement.require_complete("weight")
 

@@ -95,3 +95,10 @@ def test_a_block_shows_its_entries_in_the_bytes_that_were_read():
     data = whole.flatten().view(torch.uint8)[block.offset : block.offset + block.size]
     buffer = torch.cat([data, torch.zeros(100, dtype=torch.uint8)])
     assert torch.equal(block.entries(buffer), whole[read])
+
+
+def test_joint_tensors_of_several_dtypes_make_a_value_of_the_widest():
+    kinds = ("BF16", "F32", "F16")
+    tensors = [stored(kind, "a", (2, 4), 64 * index, kind) for index, kind in enumerate(kinds)]
+    (plan,) = plan_reads({"joint": tensors}, {"joint": replicated(tensors)})
+    assert plan.dtype == torch.float32

@@ -31,6 +31,12 @@ def test_within_a_chip_memory_sets_the_pace():
     assert gb_per_s(groups, "ring") == pytest.approx(ON_CHIP)
 
 
+def test_within_its_chips_a_ring_around_a_row_is_slower_than_between_them():
+    """Each of the links between chips carries half of what a core passes on to the next one of its chip."""
+    rows = [tuple(range(first, first + 16)) for first in range(0, 64, 16)]
+    assert gb_per_s(rows, "ring") == pytest.approx(ON_CHIP)
+
+
 def test_all_to_all_along_a_row():
     """Each of four cores sends a third to either neighbour and a third two hops, half of it each way."""
     groups = [
