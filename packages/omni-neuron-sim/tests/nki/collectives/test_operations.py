@@ -103,6 +103,31 @@ def test_a_ring_shows_every_shard_to_every_rank(order: list[int]) -> None:
         )
 
 
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_a_ring_of_rank_pairs_reuses_buffers_that_both_cores_read(ranks: int) -> None:
+    """A collective comes after what both cores did before it, so the rotating buffers need no barrier."""
+    x = [RNG.standard_normal((128, 4)).astype(np.float32) for _ in range(ranks)]
+    groups = ncc.ReplicaGroup((tuple(range(ranks)),))
+
+    def kernel(mine: Any) -> Any:
+        me = nl.program_id(0)
+        out = nl.ndarray((2, 128, 4), mine.dtype, buffer=nl.shared_hbm)
+        buffers = [nl.ndarray((128, 4), mine.dtype, buffer=nl.shared_hbm, name=f"b{i}") for i in range(2)]
+        nisa.dma_copy(buffers[0][nl.ds(64 * me, 64)], mine[nl.ds(64 * me, 64)])
+        nisa.core_barrier(buffers[0], (0, 1))
+        total = nl.zeros((128, 4), nl.float32)
+        for step in range(ranks):
+            if step < ranks - 1:
+                ncc.collective_permute_implicit([buffers[step % 2]], [buffers[(step + 1) % 2]], groups)
+            tile = nl.load(buffers[step % 2])
+            nisa.tensor_tensor(total, total, tile, nl.add)
+        nisa.dma_copy(out[me], total)
+        return out
+
+    for found in simulate(kernel, PerRank(x), ranks=ranks, lnc=2):
+        np.testing.assert_allclose(found, np.stack([sum(x)] * 2), atol=1e-5)
+
+
 def test_explicit_and_reducing_permutes() -> None:
     x = drawn(3)
     pairs = ((0, 1), (1, 2), (2, 0))

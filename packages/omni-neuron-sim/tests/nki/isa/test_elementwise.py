@@ -154,3 +154,21 @@ def test_a_stride_of_zero_broadcasts() -> None:
         dtype="float32",
     )
     np.testing.assert_array_equal(found, x * row)
+
+
+def test_the_engine_is_chosen_by_operation_dtype_and_memory() -> None:
+    chosen = []
+
+    def body(dst: nl.ndarray, x: nl.ndarray) -> None:
+        psum = nl.ndarray((4, 4), nl.int32, buffer=nl.psum)
+        nisa.tensor_copy(psum, x)
+        for operands, op in (
+            ((x, x), nl.add),
+            ((x, x), nl.bitwise_and),
+            ((psum, x), nl.add),
+            ((x, x), nl.power),
+        ):
+            chosen.append(nisa.tensor_tensor(dst, *operands, op).engine.name)
+
+    on_tiles(body, np.ones((4, 4), np.int32), shape=(4, 4), dtype="int32")
+    assert chosen == ["gpsimd", "vector", "vector", "gpsimd"]

@@ -215,15 +215,19 @@ def write(
     undefined: Codes | None = None,
     mask: npt.NDArray[np.bool_] | None = None,
     skip_out_of_range: bool = False,
+    synchronised: bool = False,
 ) -> None:
-    """Store elements that are encoded already; `mask` says which to write at all."""
+    """Store elements that are encoded already; `mask` says which to write at all.
+
+    A write is `synchronised` when both cores of the rank have come to it, as they have to a collective.
+    """
     core = current_core()
     place = locate(view, skip_out_of_range)
     buffer = view.buffer_
     stored = stored.reshape(view.shape)
     if undefined is not None:
         undefined = undefined.reshape(view.shape)
-    if core.lnc > 1 and buffer.space is MemorySpace.shared_hbm:
+    if core.lnc > 1 and buffer.space is MemorySpace.shared_hbm and not synchronised:
         races.note_write(core, view, place.offset, place.indices, stored)
     buffer.written = True
     if undefined is not None:

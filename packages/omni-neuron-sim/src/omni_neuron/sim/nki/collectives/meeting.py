@@ -146,7 +146,7 @@ def _deliver(destination: NkiTensor, content: Content) -> None:
             f"{destination!r} has {destination.size} elements, and the collective brings "
             f"{content.values.size}.",
         )
-    write(destination, content.values.reshape(destination.shape), content.undefined)
+    write(destination, content.values.reshape(destination.shape), content.undefined, synchronised=True)
 
 
 def rounded(values: Array, like: NkiTensor) -> Array:

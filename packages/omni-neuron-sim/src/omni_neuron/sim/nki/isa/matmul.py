@@ -79,7 +79,7 @@ def nc_matmul(
     product = left.T @ right
     codes = _product_codes(left_codes, right_codes, (m, n))
     wanted = accumulate if accumulate is None else bool(accumulate)
-    accumulate_into(dst, product, codes, False if is_transpose else wanted, is_transpose)
+    accumulate_into(dst, product, codes, False if is_transpose else wanted)
     flops = 0 if is_transpose else 2 * m * n * left.shape[0]
     passes = FP32_PASSES if stationary.dtype is float32 or moving.dtype is float32 else 1.0
     return Work(
@@ -183,9 +183,7 @@ def check_columns(dst: NkiTensor, n: int) -> None:
         )
 
 
-def accumulate_into(
-    dst: NkiTensor, product: Array, codes: Codes | None, accumulate: bool | None, transpose: bool = False
-) -> None:
+def accumulate_into(dst: NkiTensor, product: Array, codes: Codes | None, accumulate: bool | None) -> None:
     """Write or add a product in PSUM, as `accumulate` says; None adds where a matmul has written before."""
     buffer = dst.buffer_
     offset = locate(dst).offset
@@ -211,7 +209,7 @@ def accumulate_into(
             codes = merge(codes, np.where(mask, before.undefined, 0).astype(np.uint8))
     buffer.read_since_matmul = False
     write(dst, encode(product, dst.dtype, buffer.precise), spread(codes, dst.shape))
-    accumulated(dst, offset)[...] = not transpose
+    accumulated(dst, offset)[...] = True
 
 
 @instruction
