@@ -59,8 +59,8 @@ CASES: list[Case] = [
     ("partitions", "of which there are 128", lambda: blank(128), lambda: blank(129)),
     ("partition-start", "from 100 on; so many start at 0, 32, 64, 96", lambda: nisa.memset(blank()[96:128], 0.0), lambda: nisa.memset(blank()[100:128], 0.0)),
     ("partition-start", "covers 64 partitions from 32", lambda: nisa.memset(blank()[64:128], 0.0), lambda: nisa.memset(blank()[32:96], 0.0)),
-    ("partition-start", "covers 33 partitions from 32; so many start at 0, 64", lambda: nisa.memset(blank()[32:64], 0.0), lambda: nisa.memset(blank()[32:65], 0.0)),
-    ("partition-start", "covers 65 partitions from 32; so many start at 0[.]", lambda: nisa.memset(blank()[0:65], 0.0), lambda: nisa.memset(blank()[32:97], 0.0)),
+    ("partition-start", "covers 33 partitions from 32 on; so many start at 0, 64", lambda: nisa.memset(blank()[32:64], 0.0), lambda: nisa.memset(blank()[32:65], 0.0)),
+    ("partition-start", "covers 65 partitions from 32 on; so many start at 0[.]", lambda: nisa.memset(blank()[0:65], 0.0), lambda: nisa.memset(blank()[32:97], 0.0)),
     ("partition-start", "covers 96 partitions from 32", lambda: nisa.memset(blank()[0:96], 0.0), lambda: nisa.memset(blank()[32:128], 0.0)),
     ("partition-start", "covers 32 partitions from 16", lambda: nisa.tensor_copy(blank(32), tile()[32:64]), lambda: nisa.tensor_copy(blank(32), tile()[16:48])),
     # addresses and capacity
