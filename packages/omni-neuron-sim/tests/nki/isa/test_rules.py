@@ -43,6 +43,16 @@ def register(value: int) -> Any:
     return nisa.register_alloc(value)
 
 
+def chained(between: bool) -> None:
+    """A chain of reductions, with an instruction between that leaves the registers unspecified."""
+    nisa.tensor_scalar_reduce(blank(), tile(), nl.add, 0.0, nl.maximum)
+    if between:
+        nisa.select_reduce(blank(), tile(dtype=nl.uint8), tile(), 0.0)
+    nisa.tensor_scalar_reduce(
+        blank(), tile(), nl.add, 0.0, nl.maximum, blank(n=1), reduce_cmd=nisa.reduce_cmd.reduce
+    )
+
+
 Case = tuple[str, str, Callable[[], Any], Callable[[], Any]]
 CASES: list[Case] = [
     # memories
@@ -108,6 +118,7 @@ CASES: list[Case] = [
     ("dtype", "predicate = .* must be uint8", lambda: nisa.tensor_copy_predicated(tile(), tile(), tile(dtype=nl.uint8)), lambda: nisa.tensor_copy_predicated(tile(), tile(), tile())),
     ("shape", "must be 32 numbers", lambda: nisa.nc_stream_shuffle(blank(32), tile(32), [0] * 32), lambda: nisa.nc_stream_shuffle(blank(32), tile(32), [0] * 31)),
     ("reduction-register", "that nothing has set", lambda: nisa.tensor_scalar_reduce(blank(), tile(), nl.add, 0.0, nl.add), lambda: nisa.tensor_scalar_reduce(blank(), tile(), nl.add, 0.0, nl.add, reduce_cmd=nisa.reduce_cmd.reduce)),
+    ("reduction-register", "that nothing has set", lambda: chained(False), lambda: chained(True)),
     ("shape", "pattern .* counts 60 elements", lambda: nisa.iota(blank(), [[1, 64]]), lambda: nisa.iota(blank(), [[1, 60]])),
     # DMA
     ("shape", "must have the shape", lambda: nisa.dma_transpose(blank(64, 128), hbm()), lambda: nisa.dma_transpose(blank(128, 64), hbm())),
@@ -116,6 +127,7 @@ CASES: list[Case] = [
     ("operator", "a DMA only adds", lambda: nisa.dma_compute(hbm(), [hbm(), hbm()], nl.add), lambda: nisa.dma_compute(hbm(), [hbm(), hbm()], nl.maximum)),
     ("operand", "a DMA takes 1 to 16", lambda: nisa.dma_compute(hbm(), [hbm()] * 16, nl.add), lambda: nisa.dma_compute(hbm(), [hbm()] * 17, nl.add)),
     ("operand", "must all be 1.0", lambda: nisa.dma_compute(hbm(), [hbm()], nl.add, [1.0]), lambda: nisa.dma_compute(hbm(), [hbm()], nl.add, [0.5])),
+    ("access-pattern", "repeats elements", lambda: nisa.memset(tile(n=1), 0.0), lambda: nisa.memset(tile(n=1).broadcast(1, 8), 0.0)),
     # registers and loops
     ("register", "the induction register of a loop is read-only", lambda: nl.fori_loop(0, 2, lambda i: nisa.register_move(register(0), i)), lambda: nl.fori_loop(0, 2, lambda i: nisa.register_move(i, 3))),
     ("register", "no value while the kernel is traced", lambda: hbm().ap([[64, 1], [1, 64]], scalar_offset=register(1)), lambda: hbm()[register(1) * 2]),

@@ -73,5 +73,12 @@ def test_matmul_wants_the_transposed_operand() -> None:
 def test_operators_without_a_function_say_so() -> None:
     with pytest.raises(KernelError, match=r"nl.fmod is an operator of instructions, not a function"):
         on_tiles(lambda d, a: nl.fmod(a, a), A, shape=(64, 32), dtype="float32")
-    with pytest.raises(AttributeError, match=r"nki.language has no 'par_dim'"):
-        nl.par_dim  # noqa: B018
+
+
+def test_names_of_older_versions_say_what_took_their_place() -> None:
+    with pytest.raises(AttributeError, match=r"nki.language has no 'arange': use slices"):
+        nl.arange  # noqa: B018
+    with pytest.raises(AttributeError, match=r"nki.isa has no 'tensor_copy_dynamic_src': use tensor_copy"):
+        nisa.tensor_copy_dynamic_src  # noqa: B018
+    with pytest.raises(AttributeError, match=r"nki.isa has no 'nonsense'$"):
+        nisa.nonsense  # noqa: B018

@@ -222,6 +222,9 @@ def write(
     A write is `synchronised` when both cores of the rank have come to it, as they have to a collective.
     """
     core = current_core()
+    repeated = any(stride == 0 and size > 1 for size, stride in zip(view.shape, view.strides, strict=True))
+    if repeated and view.vector_offset is None:
+        raise KernelError("access-pattern", f"{view!r} repeats elements (stride 0), so it cannot be written.")
     place = locate(view, skip_out_of_range)
     buffer = view.buffer_
     stored = stored.reshape(view.shape)

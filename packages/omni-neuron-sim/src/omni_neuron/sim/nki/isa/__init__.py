@@ -1,5 +1,7 @@
 """`nki.isa`: the instructions, with the argument order of NKI 0.6."""
 
+from typing import Any
+
 from omni_neuron.sim.nki.isa import enums as constants
 from omni_neuron.sim.nki.isa.activation import activate2, activation, activation_reduce, exponential
 from omni_neuron.sim.nki.isa.copies import memset, nc_stream_shuffle, tensor_copy, tensor_copy_predicated
@@ -38,6 +40,13 @@ from omni_neuron.sim.nki.isa.reductions import (
 from omni_neuron.sim.nki.isa.registers import register_alloc, register_load, register_move, register_store
 from omni_neuron.sim.nki.isa.search import max8, nc_find_index8, nc_match_replace8, topk
 from omni_neuron.sim.nki.isa.selection import affine_select, iota, range_select, select_reduce
+from omni_neuron.sim.nki.removed import ISA, missing
+
+
+def __getattr__(name: str) -> Any:
+    """Names of older versions say what took their place."""
+    raise missing("nki.isa", name, ISA)
+
 
 __all__ = [
     "NkiInstruction", "activate2", "activation", "activation_reduce", "affine_select", "bn_aggr",

@@ -45,6 +45,7 @@ from omni_neuron.sim.nki.language.objects import (
     while_loop,
 )  # fmt: skip
 from omni_neuron.sim.nki.language.operators import OPERATORS
+from omni_neuron.sim.nki.removed import LANGUAGE, missing
 from omni_neuron.sim.numerics.formats import (
     bfloat16,
     bool_,
@@ -75,7 +76,7 @@ def __getattr__(name: str) -> Any:
     """Every operator by its name: nl.add, nl.exp, ..."""
     if name in OPERATORS:
         return OPERATORS[name]
-    raise AttributeError(f"nki.language has no {name!r}")
+    raise missing("nki.language", name, LANGUAGE)
 
 
 def __dir__() -> list[str]:

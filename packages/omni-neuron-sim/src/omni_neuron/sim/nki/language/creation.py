@@ -131,7 +131,7 @@ class _Allocating(type):
         return isinstance(instance, NkiTensor)
 
 
-class ndarray(metaclass=_Allocating):  # noqa: N801 - NKI's name
+class ndarray(NkiTensor, metaclass=_Allocating):  # noqa: N801 - NKI's name
     """`nl.ndarray(shape, dtype, buffer=nl.sbuf, name="", address=None)`: a tensor that nothing is written
     to yet.
 

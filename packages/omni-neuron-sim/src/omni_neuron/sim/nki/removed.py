@@ -1,0 +1,21 @@
+"""Names of older NKI that 0.6 no longer has, each with what to write instead."""
+
+LANGUAGE = {
+    "arange": "slices, nl.ds or .ap",
+    "mgrid": "slices, nl.ds or .ap",
+    "par_dim": "nothing: dimension 0 of a tile is the partition",
+    "spmd_dim": "one number as grid, kernel[2]",
+    "nc": "one number as grid, kernel[2]",
+    "fp32_min": "nl.fp32.min",
+}
+ISA = {
+    "tensor_copy_dynamic_src": "tensor_copy with .ap(scalar_offset=...)",
+    "tensor_copy_dynamic_dst": "tensor_copy with .ap(scalar_offset=...)",
+    "local_collective": "nki.collectives",
+}
+
+
+def missing(module: str, name: str, removed: dict[str, str]) -> AttributeError:
+    """The error for a name that a module does not have."""
+    hint = f": use {removed[name]}" if name in removed else ""
+    return AttributeError(f"{module} has no {name!r}{hint}")
