@@ -84,6 +84,25 @@ def test_latents_come_in_place_of_a_video_or_beside_it(worker: Any, pipeline: An
     assert pipeline.latents_sha256 == sha256(beside.contiguous().numpy().tobytes()).hexdigest()
 
 
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_ranks_are_compared_where_the_switch_says_so(
+    switch: str, worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from omni_neuron.wan22.pipelines import text_to_video
+
+    monkeypatch.setenv("OMNI_NEURON_CHECK_RANKS", switch)
+    compared: list[tuple[torch.Tensor, bool]] = []
+    monkeypatch.setattr(
+        text_to_video,
+        "check_rank_agreement",
+        lambda name, latents, group, *, enabled: compared.append((latents, enabled)),
+    )
+    made = _latents(worker)
+    ((latents, enabled),) = compared
+    assert torch.equal(latents, made)
+    assert enabled == (switch == "1")
+
+
 def test_a_rank_that_does_not_decode_gives_an_empty_tensor(
     worker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,12 +1,18 @@
 """The environment variables of the Wan2.2 package."""
 
-from omni_neuron.runtime.env_var import TEXT, EnvVar
+from omni_neuron.runtime.env_var import FLAG, TEXT, EnvVar
 
 cache = EnvVar[str | None](
     "OMNI_NEURON_CACHE",
     None,
     TEXT,
     "Folder for what can be made again, such as the tiny checkpoint; unset, the user's cache folder.",
+)
+check_ranks = EnvVar[bool](
+    "OMNI_NEURON_CHECK_RANKS",
+    False,
+    FLAG,
+    "Compare the final latents of all ranks after every request; a request fails where they differ.",
 )
 logging_level = EnvVar[str | None](
     "VLLM_LOGGING_LEVEL", None, TEXT, "The engine's log; `generate` sets WARNING where nobody chose."

@@ -23,10 +23,12 @@ from vllm_omni.diffusion.models.wan2_2.pipeline_wan2_2 import (
 from vllm_omni.diffusion.worker.request_batch import DiffusionRequestBatch, split_diffusion_output_by_request
 from vllm_omni.platforms import current_omni_platform
 
+from omni_neuron.distributed.rank_agreement import check_rank_agreement, world_group
 from omni_neuron.platform.cfg_parallel import NeuronCFGParallelMixin
 from omni_neuron.platform.compat import video_output
 from omni_neuron.platform.parallel import parallel_context
 from omni_neuron.runtime.memory_peak import AnonymousMemoryPeak
+from omni_neuron.wan22 import envs
 from omni_neuron.wan22.models.config import TEXT_LENGTH
 from omni_neuron.wan22.models.transformer import WanTransformer3DModel
 from omni_neuron.wan22.pipelines.compile import (
@@ -238,6 +240,7 @@ class NeuronWanPipeline(NeuronCFGParallelMixin, Wan22Pipeline):
                 attention_kwargs={},
             )
         self._current_timestep = None
+        check_rank_agreement("latents", latents, world_group(), enabled=envs.check_ranks())
         self.latents_sha256 = sha256(latents.contiguous().numpy().tobytes()).hexdigest()
 
         with _timed(durations, "vae_decode"):
