@@ -16,7 +16,16 @@ floats = st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=50)
 def test_narrow_floats_round_as_torch_does(values: np.ndarray) -> None:
     for dtype, kind in ((formats.bfloat16, torch.bfloat16), (formats.float16, torch.float16)):
         ours = to_float32(encode(values, dtype))
-        np.testing.assert_array_equal(ours, torch.from_numpy(values).to(kind).float().numpy())
+        normal = np.where(np.abs(values) < 2.0**-126, np.float32(0), values)
+        np.testing.assert_array_equal(ours, torch.from_numpy(normal).to(kind).float().numpy())
+
+
+def test_denormal_results_become_zero() -> None:
+    """exp(-88) would be denormal: it is the reason why a row with a bound that is 88 nats loose is lost."""
+    tiny = np.float32([2.0**-126, 2.0**-127, -(2.0**-140)])
+    for dtype in (formats.float32, formats.tfloat32, formats.bfloat16):
+        np.testing.assert_array_equal(to_float32(encode(tiny, dtype)), [2.0**-126, 0, 0])
+    np.testing.assert_array_equal(to_float32(encode(np.float32([2.0**-24]), formats.float16)), [2.0**-24])
 
 
 @given(floats)

@@ -13,7 +13,7 @@ class Kernel:
 
     def __init__(self, function: Callable[..., Any], grid: int | None = None) -> None:
         functools.update_wrapper(self, function)
-        self.function = function
+        self.function = self.func = function
         self.grid = grid
 
     def __getitem__(self, grid: Any) -> "Kernel":

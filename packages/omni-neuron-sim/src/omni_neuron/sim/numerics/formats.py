@@ -4,6 +4,7 @@ Floats round to nearest even. What the documentation leaves open is decided here
   fp32 -> fp8   finite values saturate at the largest finite number; infinities stay where the format has them
   fp32 -> int   nearest even, saturating (documented); NaN becomes 0
   bool          any value but 0 is stored as 1
+  denormal      fp32, tf32 and bf16 results below 2^-126 become 0, as is reported of probabilities in bf16
 """
 
 from typing import Any, Literal, Self
@@ -81,6 +82,8 @@ FORMATS: dict[str, DType] = {
 }  # fmt: skip
 FP8 = (float8_e4m3, float8_e4m3fn, float8_e5m2)
 PE_WIDE = (float32, tfloat32)
+EIGHT_EXPONENT_BITS = (float32, tfloat32, bfloat16)
+SMALLEST_NORMAL = np.float32(2.0**-126)
 
 
 def as_dtype(value: Any) -> DType:
@@ -132,12 +135,19 @@ def encode(values: Array, dtype: DType, precise: bool = True) -> Array:
     if dtype.kind == "int":
         return _to_integer(values, storage)
     wide = values.astype(np.float32, copy=False)
+    if precise and dtype in EIGHT_EXPONENT_BITS:
+        wide = _flush(wide)
     if storage == np.float32:
         return _round_tfloat32(wide) if precise and dtype is tfloat32 else wide
     if dtype in FP8:
         wide = saturate(wide, dtype)
     with np.errstate(over="ignore"):
         return wide.astype(storage)
+
+
+def _flush(wide: Array) -> Array:
+    small = np.abs(wide) < SMALLEST_NORMAL
+    return np.where(small, np.float32(0), wide) if small.any() else wide
 
 
 def saturate(wide: Array, dtype: DType) -> Array:

@@ -13,7 +13,7 @@ from omni_neuron.sim.memory.access import read, write
 from omni_neuron.sim.memory.placement import usable_sbuf
 from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.memory.tensor import MAX_DIMENSIONS, NkiTensor
-from omni_neuron.sim.numerics.formats import DType, as_dtype, encode, float32, storage_of, uint8
+from omni_neuron.sim.numerics.formats import DType, as_dtype, encode, float32, uint8
 
 PARTITIONS = 128
 
@@ -145,12 +145,13 @@ def full(
 ) -> NkiTensor:
     """A tensor of one value."""
     tensor = allocate(shape, dtype, buffer, name)
-    if not tensor.buffer_.complete:
-        kept = encode(np.full((1,), fill_value), tensor.dtype, tensor.buffer_.precise)
-        if tensor.dtype.kind == "packed":
-            kept = np.zeros((1,), storage_of(tensor.dtype, tensor.buffer_.precise))
-        write(tensor, np.broadcast_to(kept, tensor.shape))
-    current_core().touch(tensor.buffer_)
+    if tensor.on_chip:
+        from omni_neuron.sim.nki.isa import memset  # an instruction like any other, with its cost
+
+        memset(tensor, int(fill_value) if tensor.dtype.kind != "float" else float(fill_value))
+    elif not tensor.buffer_.complete:
+        value = encode(np.full((1,), fill_value), tensor.dtype, tensor.buffer_.precise)
+        write(tensor, np.broadcast_to(value, tensor.shape))
     return tensor
 
 
