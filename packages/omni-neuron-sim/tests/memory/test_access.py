@@ -59,7 +59,14 @@ def _sum_of_rows(dst: Any, tile: Any) -> None:
     nisa.activation_reduce(scratch, nl.exp, turned, nl.add, dst[0:64, 0:1])
 
 
+def _predicated(dst: Any, tile: Any) -> None:
+    """What is copied hangs on a predicate that nobody wrote."""
+    nisa.memset(tile, 1.0)
+    nisa.tensor_copy_predicated(dst, tile, nl.ndarray((128, 64), nl.uint8, name="tile"))
+
+
 REACHING = {
+    "a predicate": _predicated,
     "an accumulation": _accumulate,
     "a sum in registers": _sum_of_rows,
     "a contraction over partitions": _matmul,
@@ -77,7 +84,7 @@ def test_garbage_that_reaches_a_result_is_traced_to_its_source(name: str) -> Non
     with pytest.raises(KernelError) as caught:
         run(body)
     assert caught.value.rule == "uninitialised"
-    assert "tile [128, 64] float32 at" in str(caught.value)
+    assert "tile [128, 64]" in str(caught.value)
     assert "was never written and then read by" in str(caught.value)
 
 
@@ -98,6 +105,14 @@ def test_an_output_that_is_not_written_everywhere_is_refused() -> None:
 
     with pytest.raises(KernelError, match=r"64 elements of the result out.*the first at \[127, 0\]"):
         simulate(kernel, ONES)
+
+
+def test_garbage_in_an_argument_that_is_written_is_refused() -> None:
+    def kernel(x: Any) -> None:
+        nisa.dma_copy(x[0:4], nl.ndarray((4, 64), nl.float32, name="tile"))
+
+    with pytest.raises(KernelError, match="256 elements of the result arg0"):
+        simulate(kernel, ONES.copy())
 
 
 def test_garbage_steers_nothing() -> None:

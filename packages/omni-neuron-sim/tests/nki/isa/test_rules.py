@@ -128,6 +128,9 @@ CASES: list[Case] = [
     ("operand", "a DMA takes 1 to 16", lambda: nisa.dma_compute(hbm(), [hbm()] * 16, nl.add), lambda: nisa.dma_compute(hbm(), [hbm()] * 17, nl.add)),
     ("operand", "must all be 1.0", lambda: nisa.dma_compute(hbm(), [hbm()], nl.add, [1.0]), lambda: nisa.dma_compute(hbm(), [hbm()], nl.add, [0.5])),
     ("access-pattern", "repeats elements", lambda: nisa.memset(tile(n=1), 0.0), lambda: nisa.memset(tile(n=1).broadcast(1, 8), 0.0)),
+    ("operand", "src is a NoneType, and must be a tensor", lambda: nisa.tensor_copy(blank(), tile()), lambda: nisa.tensor_copy(blank(), None)),
+    ("operand", "its arguments do not fit: .*op", lambda: nisa.tensor_tensor(blank(), tile(), tile(), nl.add), lambda: nisa.tensor_tensor(blank(), tile(), tile())),
+    ("operand", "its arguments do not fit", lambda: nisa.iota(blank(), [[1, 64]]), lambda: nisa.iota(blank(), 64)),
     # registers and loops
     ("register", "the induction register of a loop is read-only", lambda: nl.fori_loop(0, 2, lambda i: nisa.register_move(register(0), i)), lambda: nl.fori_loop(0, 2, lambda i: nisa.register_move(i, 3))),
     ("register", "no value while the kernel is traced", lambda: hbm().ap([[64, 1], [1, 64]], scalar_offset=register(1)), lambda: hbm()[register(1) * 2]),

@@ -8,7 +8,7 @@ from typing import ParamSpec
 import numpy as np
 
 from omni_neuron.sim.errors import KernelError
-from omni_neuron.sim.execution.core import current_core
+from omni_neuron.sim.execution.core import Core, current_core
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine
 
@@ -47,6 +47,11 @@ class NkiInstruction:
         return f"<{self.opcode} {self.name or self.index}>"
 
 
+def place(core: Core) -> str:
+    """Which core it is, where there are several."""
+    return str(core) if core.world.cores > 1 else ""
+
+
 def instruction(function: Callable[P, Work]) -> Callable[P, NkiInstruction]:
     """Make a function of `nki.isa` an instruction of the running core."""
     opcode = function.__name__
@@ -60,10 +65,13 @@ def instruction(function: Callable[P, Work]) -> Callable[P, NkiInstruction]:
             with np.errstate(all="ignore"):
                 work = function(*args, **kwargs)
         except KernelError as error:
-            if error.opcode or not error.what:
+            if error.opcode:
                 raise
-            place = str(core) if core.world.cores > 1 else ""
-            raise KernelError(error.rule, error.what, error.where, opcode, place) from None
+            raise KernelError(error.rule, error.what, error.where, opcode, place(core)) from None
+        except (AttributeError, TypeError, ValueError) as error:
+            raise KernelError(
+                "operand", f"its arguments do not fit: {error}.", None, opcode, place(core)
+            ) from error
         for tensor in (*work.writes, *work.reads):
             core.touch(tensor.buffer_)
         if core.trace is not None:

@@ -8,6 +8,7 @@ from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine
 
+OPTIONAL = ("reduce_res", "dst_idx")
 SBUF, PSUM = MemorySpace.sbuf, MemorySpace.psum
 _NAMES = {
     Engine.tensor: "Tensor", Engine.vector: "Vector", Engine.scalar: "Scalar", Engine.gpsimd: "GpSimd",
@@ -34,7 +35,7 @@ def choose_engine(wanted: Engine, allowed: tuple[Engine, ...]) -> Engine:
 def on_engine(engine: Engine, **operands: Any) -> None:
     """Every operand is a tensor in a memory that the engine reaches, and starts at a legal partition."""
     for argument, value in operands.items():
-        if value is None:
+        if value is None and argument in OPTIONAL:
             continue
         tensor = is_tensor(value, argument)
         if not tensor.on_chip:
