@@ -33,6 +33,7 @@ def test_request_defaults_keep_to_sampling_parameters():
     ("values", "words"),
     [
         ({"devices": (0, 1)}, ['"0,1"', "takes 1"]),
+        ({"ring_degree": 128, "cfg_parallel_size": 2}, ["takes 256 ranks", "at most 128"]),
         ({"ring_degree": 4, "devices": (0, 1)}, ["ring_degree 4", "takes 4"]),
         ({"sequence_parallel_size": 4, "ring_degree": 2}, ["is 4", "ulysses_degree x ring_degree is 2"]),
         ({"ulysses_degree": 3, "ring_degree": 2, "devices": (0, 1)}, ["ulysses_degree 3", "takes 6"]),

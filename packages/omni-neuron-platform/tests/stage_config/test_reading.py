@@ -59,7 +59,7 @@ def test_what_we_lack_is_refused_with_key_value_and_remedy(files, feature, place
     ("document", "words"),
     [
         (deploy({"ulysses_mode": "advanced"}), ["stages[0].ulysses_mode is", "exchanged in one way only"]),
-        (deploy({"ulysses_degree": 65}), ["stages[0].ulysses_degree is 65", "from 1 to 64"]),
+        (deploy({"ulysses_degree": 129}), ["stages[0].ulysses_degree is 129", "from 1 to 128"]),
         (deploy({"allgather_degree": 2}), ["allgather_degree is 2"]),
         (deploy({"vae_use_tiling": True}), ["vae_use_tiling is true", "or set it to false"]),
         (deploy({"lora_scale": True}), ["lora_scale is true"]),

@@ -11,6 +11,8 @@ SAYINGS: dict[str, tuple[str, ...]] = {
         "Inductor compilation was disabled by user settings",
         "Model Runner V2 requires Triton",
     ),
+    # Our transformers cut and join the sequence themselves.
+    "vllm_omni.diffusion.registry": ("Sequence parallelism is enabled (sp_size=",),
     "vllm_omni.worker.gpu_memory_utils": ("NVML init failed",),
 }
 

@@ -28,7 +28,7 @@ def ulysses_heads(num_heads: int, size: int, *, pad: bool = False) -> int:
         choices = ", ".join(map(str, divisors(num_heads)))
         raise ShardingError(
             f"heads={num_heads} of each tensor-parallel rank must be divisible by ulysses={size}: choose "
-            f"ulysses from {choices}, or let heads be padded to {-(-num_heads // size) * size}."
+            f"ulysses from {choices}."
         )
     return -(-num_heads // size)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from omni_neuron.platform.stage_config.keys import MAX_RANKS
 from omni_neuron.runtime.errors import InputError
 
 DEGREES = ("tensor_parallel_size", "ulysses_degree", "ring_degree", "cfg_parallel_size")
@@ -82,6 +83,11 @@ def check_layout(config: StageConfig) -> None:
         InputError: names the keys, their values and the remedy.
     """
     layout = " x ".join(f"{name} {config.get(name, 1)}" for name in DEGREES)
+    if config.world_size > MAX_RANKS:
+        raise InputError(
+            f"the layout {layout} of {config.source} takes {config.world_size} ranks, but a host has at most "
+            f"{MAX_RANKS} cores; lower a degree."
+        )
     if len(config.devices) != config.world_size:
         raise InputError(
             f'devices of {config.source} are "{written_indices(config.devices)}", {len(config.devices)} '

@@ -27,7 +27,7 @@ from omni_neuron.platform.stage_config.values import (
 from omni_neuron.runtime.value_kinds import INDEX_LIST, choice, integer
 
 MAX_CFG = 2  # guidance has two branches
-MAX_RANKS = 64  # logical cores of a trn2.48xlarge, the largest host that a layout can fill
+MAX_RANKS = 128  # cores of a trn2.48xlarge, the largest host that a layout can fill, none of them joined
 REDUCE_DTYPES = ("float32", "bfloat16")
 DEFAULT = "command and engine: for requests without one"
 ONE_STAGE = "this reader: other stages are refused"

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -13,6 +14,7 @@ from types import FrameType
 from omni_neuron.wan22.generation.streams import STDERR
 
 PATIENCE_S = 3.0
+REAP_S = 1.0
 STATUS = 130
 LAST_LINE = b"omni-neuron generate: interrupted\n"
 
@@ -38,8 +40,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    for process in multiprocessing.active_children():
+    children = multiprocessing.active_children()
+    for process in children:
         process.kill()
-        process.join(1.0)
+    deadline = time.monotonic() + REAP_S
+    for process in children:
+        process.join(max(0.0, deadline - time.monotonic()))
     os.write(STDERR, LAST_LINE)
     os._exit(STATUS)
