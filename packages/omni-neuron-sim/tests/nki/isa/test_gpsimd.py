@@ -69,3 +69,17 @@ def test_gathers_write_into_parts_of_a_tile() -> None:
     np.testing.assert_array_equal(found[:, 4:20], x[:, index[:, 0]])
     assert not found[:, :4].any()
     assert not found[:, 20:].any()
+
+
+def test_nonzero_elements_are_listed_and_counted() -> None:
+    x = np.zeros((32, 5), np.float32)
+    x[0, [1, 3]], x[16, 4], x[5] = 2.0, -1.0, 1.0
+
+    def body(dst: nl.ndarray, t: nl.ndarray) -> None:
+        nisa.memset(dst, 9)
+        nisa.nonzero_with_count(dst, t, index_offset=10)
+
+    found = on_tiles(body, x, shape=(32, 6), dtype="int32")
+    assert found[0].tolist() == [11, 13, -1, -1, -1, 2]
+    assert found[16].tolist() == [14, -1, -1, -1, -1, 1]
+    assert (found[5] == 9).all()

@@ -53,10 +53,6 @@ class Core:
         self.random = np.random.default_rng(world.seed + 2 * rank + core_id)
 
     @property
-    def memory(self) -> "object":
-        return self.chip.core.memory
-
-    @property
     def epoch(self) -> int:
         """How often the cores of this rank have met."""
         return self.world.epochs[self.rank]

@@ -12,9 +12,11 @@ from omni_neuron.sim.nki.collectives.operations import (
     rank_id,
     reduce_scatter,
 )  # fmt: skip
+from omni_neuron.sim.nki.collectives.variable import all_gather_v, all_to_all_v
 
 __all__ = [
-    "ReplicaGroup", "all_gather", "all_reduce", "all_to_all", "collective_permute",
-    "collective_permute_implicit", "collective_permute_implicit_current_processing_rank_id",
-    "collective_permute_implicit_reduce", "rank_id", "reduce_scatter",
+    "ReplicaGroup", "all_gather", "all_gather_v", "all_reduce", "all_to_all", "all_to_all_v",
+    "collective_permute", "collective_permute_implicit",
+    "collective_permute_implicit_current_processing_rank_id", "collective_permute_implicit_reduce",
+    "rank_id", "reduce_scatter",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from omni_neuron.sim.nki.isa.operands import defined_integers, spread, store, st
 from omni_neuron.sim.nki.isa.rules import on_engine
 from omni_neuron.sim.nki.language.operators import Operator
 from omni_neuron.sim.numerics.alu import reduce_axis
-from omni_neuron.sim.numerics.formats import uint16, uint32
+from omni_neuron.sim.numerics.formats import int32, uint16, uint32
 
 PARTITION_OPS = ("add", "maximum", "bitwise_or", "bitwise_and")
 GROUP = 16
@@ -122,3 +122,26 @@ def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = N
         dst, bounds.reshape(dst.partitions, -1), None if codes is None else codes.max(axis=1, keepdims=True)
     )
     return Work(Engine.gpsimd, (dst,), (segment_ids,))
+
+
+@instruction
+def nonzero_with_count(
+    dst: NkiTensor, src: NkiTensor, index_offset: int = 0, padding_val: int = -1, name: str | None = None
+) -> Work:
+    """Positions of the nonzero elements, padded, and their number at the end, dst `[P, N + 1]`.
+
+    Only partitions 0, 16, 32, ... are read and written.
+    """
+    on_engine(Engine.gpsimd, dst=dst, src=src)
+    if (dst.partitions, dst.columns) != (src.partitions, src.columns + 1) or dst.dtype is not int32:
+        raise KernelError(
+            "shape", f"dst = {dst!r} must be int32 and hold {src.partitions} x {src.columns + 1}."
+        )
+    elements, codes = stored(src)
+    for p in range(0, src.partitions, GROUP):
+        at = np.flatnonzero(elements[p])
+        row = np.full(dst.columns, padding_val, np.int32)
+        row[: at.size] = at + index_offset
+        row[-1] = at.size
+        write(dst[p], row, None if codes is None else spread(codes[p].max(keepdims=True), row.shape))
+    return Work(Engine.gpsimd, (dst,), (src,))

@@ -17,8 +17,6 @@ from omni_neuron.sim.nki.isa.rules import per_partition
 from omni_neuron.sim.numerics.alu import REDUCE, reduce_axis
 from omni_neuron.sim.numerics.formats import Array
 
-_NEVER_SET = 255
-
 
 def update_registers(
     which: str,

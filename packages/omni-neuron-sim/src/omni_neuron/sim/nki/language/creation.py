@@ -9,7 +9,7 @@ from omni_neuron.sim import envs
 from omni_neuron.sim.errors import KernelError
 from omni_neuron.sim.execution.core import current_core, running
 from omni_neuron.sim.machine import CHIPS, OnChipMemory
-from omni_neuron.sim.memory.access import read, write
+from omni_neuron.sim.memory.access import write
 from omni_neuron.sim.memory.placement import usable_sbuf
 from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.memory.tensor import MAX_DIMENSIONS, NkiTensor
@@ -199,8 +199,3 @@ def rand(shape: Sequence[int], dtype: Any = float32) -> NkiTensor:
     drawn = current_core().random.random(tensor.shape, dtype=np.float32)
     write(tensor, encode(drawn, tensor.dtype, tensor.buffer_.precise))
     return tensor
-
-
-def as_numpy(tensor: NkiTensor) -> Any:
-    """What a tensor holds now, for looking at it in a debugger."""
-    return np.array(read(tensor).values)
