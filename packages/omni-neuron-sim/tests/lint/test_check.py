@@ -210,3 +210,10 @@ def test_closures_are_followed() -> None:
         return inner(x)
 
     assert [f.what for f in lint(kernel)] == ["raise (use assert): not part of the kernel language"]
+
+
+def test_a_function_without_a_file_is_refused_by_name() -> None:
+    namespace = {}
+    exec("def typed(x): return x", namespace)
+    with pytest.raises(ValueError, match="typed has no source to read"):
+        lint(namespace["typed"])

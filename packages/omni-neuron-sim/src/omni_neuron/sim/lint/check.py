@@ -13,7 +13,10 @@ _OWN = "omni_neuron.sim."
 
 
 def lint(kernel: Any) -> list[Finding]:
-    """What of a kernel's source, and of the Python functions and classes it calls, does not compile."""
+    """What of a kernel's source, and of the Python functions and classes it calls, does not compile.
+
+    ValueError where the source cannot be read.
+    """
     findings: list[Finding] = []
     seen: set[Any] = set()
     pending = [_plain(kernel)]
@@ -42,7 +45,12 @@ def _plain(value: Any) -> Any:
 
 
 def _source(part: Callable[..., Any]) -> tuple[ast.AST, str, int]:
-    lines, first = inspect.getsourcelines(part)
+    try:
+        lines, first = inspect.getsourcelines(part)
+    except OSError:
+        raise ValueError(
+            f"{part.__name__} has no source to read: lint functions that stand in a file."
+        ) from None
     tree = ast.parse(textwrap.dedent("".join(lines)))
     return tree.body[0], inspect.getsourcefile(part) or "", first - 1
 
