@@ -166,6 +166,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "too many indices": (lambda x: x[0, 0, 0, 0], "out-of-range"),
     "an empty slice": (lambda x: x[2:2], "out-of-range"),
     "a backward slice": (lambda x: x[::-1], "access-pattern"),
+    "skipped partitions": (lambda x: x[0:4:2], "access-pattern"),
     "a partition stride": (lambda x: x.ap([[24, 4], [1, 8]]), "access-pattern"),
     "a permuted partition": (lambda x: x.permute((1, 0, 2)), "access-pattern"),
     "a broadcast partition": (lambda x: x[0:1].broadcast(0, 4), "access-pattern"),

@@ -50,8 +50,7 @@ def target() -> Generation:
 
 
 def precise() -> bool:
-    """`NKI_PRECISE_FP`: 0 keeps floats below 32 bits in fp32, without rounding; 1 (the default) rounds as
-    stored."""
+    """`NKI_PRECISE_FP`: whether floats below 32 bits are rounded as they are stored; True when unset."""
     text = os.environ.get(PRECISE) or "1"
     if text not in ("0", "1"):
         raise ValueError(f"{PRECISE} is {text!r}: use 0 or 1.")

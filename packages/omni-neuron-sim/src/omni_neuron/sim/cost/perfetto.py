@@ -1,5 +1,4 @@
-"""Timelines in the JSON format of Chrome's trace viewer and Perfetto: a process per core, a row per
-engine."""
+"""Timelines as JSON for Perfetto and Chrome's trace viewer: a process per core, a row per engine."""
 
 import json
 from collections.abc import Sequence

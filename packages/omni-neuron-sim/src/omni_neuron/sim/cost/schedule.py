@@ -116,8 +116,7 @@ class Gaps:
         self._gaps: list[tuple[float, float, int]] = [(0.0, math.inf, -1)]
 
     def take(self, earliest_s: float, length_s: float, index: int) -> tuple[float, int]:
-        """Take the first piece of this length; returns its start and the instruction that ended last
-        before it."""
+        """Take the first piece of this length: its start, and the instruction that ended before it."""
         at = max(bisect_right(self._gaps, (earliest_s, math.inf, 0)) - 1, 0)
         for position in range(at, len(self._gaps)):
             begin, end, before = self._gaps[position]

@@ -1,5 +1,4 @@
-"""One physical core in the middle of a kernel: everything an instruction needs to know about where it
-runs."""
+"""One physical core in the middle of a kernel: what an instruction knows of where it runs."""
 
 import threading
 import weakref

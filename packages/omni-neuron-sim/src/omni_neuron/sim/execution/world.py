@@ -103,8 +103,7 @@ class World:
         payload: Any,
         act: Callable[[dict[Member, Any]], dict[Member, Any]],
     ) -> Any:
-        """Wait until every member has come to its next meeting of `key`; returns this member's result of
-        `act`."""
+        """Wait for every member's next meeting of `key`; returns this member's result of `act`."""
         me = (core.rank, core.core_id)
         turn = self._sequence.get((key, me), 0)
         self._sequence[(key, me)] = turn + 1

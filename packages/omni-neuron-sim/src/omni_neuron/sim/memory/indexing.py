@@ -36,9 +36,11 @@ def index_tensor(tensor: "NkiTensor", key: Any) -> "NkiTensor":
         size, stride = tensor.shape[dim], tensor.strides[dim]
         if isinstance(index, slice):
             start, count, step = _slice(tensor, dim, index)
+            _every_partition(tensor, dim, step)
             offset += start * stride
             dims.append((count, stride * step, False))
         elif isinstance(index, DynSlice):
+            _every_partition(tensor, dim, index.step)
             offset += _start(tensor, dim, index, scalars) * stride
             dims.append((int(index.size), stride * index.step, False))
         elif isinstance(index, VirtualRegister | NkiTensor):
@@ -58,6 +60,13 @@ def index_tensor(tensor: "NkiTensor", key: Any) -> "NkiTensor":
         tensor.vector_offset,
         tensor.free_index,
     )
+
+
+def _every_partition(tensor: "NkiTensor", dim: int, step: int) -> None:
+    if tensor.on_chip and dim == 0 and step != 1:
+        raise KernelError(
+            "access-pattern", f"a step of {step} over the partitions of {tensor!r}: none is skipped."
+        )
 
 
 def _complete(tensor: "NkiTensor", keys: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,5 +1,7 @@
-"""Two cores of one logical core share HBM. Between two of their synchronisations neither may touch what the
-other writes; a write of the same bytes is let pass."""
+"""Races of the two cores that share HBM.
+
+Between two of their meetings neither may touch what the other writes; a write of the same bytes is let pass.
+"""
 
 from typing import TYPE_CHECKING
 

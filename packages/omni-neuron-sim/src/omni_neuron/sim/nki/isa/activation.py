@@ -107,8 +107,7 @@ def activation(
     reduce_cmd: ReduceCmd = ReduceCmd.idle,
     name: str | None = None,
 ) -> Work:
-    """dst = op(data * scale + bias) in fp32; with a reduce_cmd the rows of results are summed into
-    registers."""
+    """dst = op(data * scale + bias) in fp32; a reduce_cmd sums the rows of results into registers."""
     return _activate(dst, op, data, bias, scale, reduce_op, reduce_res, reduce_cmd)
 
 

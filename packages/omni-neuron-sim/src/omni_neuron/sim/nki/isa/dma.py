@@ -88,8 +88,7 @@ def dma_transpose(
     oob_mode: OobMode = OobMode.error,
     name: str | None = None,
 ) -> Work:
-    """Transpose on the way to SBUF: 2-D swaps, 3-D becomes (2, 1, 0), 4-D (3, 1, 2, 0); dst has that exact
-    shape."""
+    """Transpose on the way to SBUF: 2-D swaps, 3-D is (2, 1, 0), 4-D (3, 1, 2, 0) of the source."""
     in_memory("dst", dst, MemorySpace.sbuf)
     in_memory("src", src, *REACHED)
     if priority is not None:

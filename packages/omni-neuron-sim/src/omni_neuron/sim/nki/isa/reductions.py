@@ -110,8 +110,7 @@ def tensor_scalar_cumulative(
     reduce_cmd: ReduceCmd = ReduceCmd.reset_reduce,
     name: str | None = None,
 ) -> Work:
-    """register = op1(op0(element, imm0), register), written per element; `imm1` is where load_reduce
-    starts."""
+    """register = op1(op0(element, imm0), register), written each time; load_reduce starts from imm1."""
     on_engine(Engine.vector, dst=dst, src=src)
     same_elements(dst, src=src)
     if src.dtype in (int32, uint32) or dst.dtype in (int32, uint32):
@@ -156,8 +155,7 @@ def tensor_tensor_scan(
     reverse1: bool = False,
     name: str | None = None,
 ) -> Work:
-    """r[i] = (data0[i] op0 r[i - 1]) op1 data1[i], with r[-1] = initial, along the free dimensions in
-    fp32."""
+    """r[i] = (data0[i] op0 r[i - 1]) op1 data1[i], r[-1] = initial, along the free dimensions in fp32."""
     on_engine(Engine.vector, dst=dst, data0=data0, data1=data1)
     one_in_psum("data0", data0, "data1", data1)
     same_elements(dst, data0=data0, data1=data1)

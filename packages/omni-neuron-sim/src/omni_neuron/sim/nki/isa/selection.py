@@ -109,8 +109,7 @@ def range_select(
     on_false_value: float = FILL,
     name: str | None = None,
 ) -> Work:
-    """Keep element j where range_start + j compares with both bounds (P, 1), else -3.4e38; and the row
-    maximum."""
+    """Keep element j where range_start + j compares with both (P, 1) bounds, else -3.4e38; row maximum."""
     needs_generation(3, "nisa.range_select")
     on_engine(
         Engine.vector, dst=dst, on_true_tile=on_true_tile, bound0=bound0, bound1=bound1, reduce_res=reduce_res
@@ -152,8 +151,7 @@ def select_reduce(
     reverse_pred: bool = False,
     name: str | None = None,
 ) -> Work:
-    """dst = on_true where the predicate is not zero, else on_false (a number or (P, 1)); and the row
-    maximum."""
+    """dst = on_true where the predicate is not zero, else on_false (number or (P, 1)); row maximum."""
     on_engine(Engine.vector, dst=dst, predicate=predicate, on_true=on_true, reduce_res=reduce_res)
     one_in_psum("on_true", on_true, "predicate", predicate)
     same_elements(dst, predicate=predicate, on_true=on_true)
