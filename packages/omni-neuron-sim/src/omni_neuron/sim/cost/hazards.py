@@ -1,6 +1,6 @@
 """Which earlier instructions an instruction has to wait for: reads after writes, writes after both."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from omni_neuron.sim.cost.trace import PSUM_ADDRESSES, Operand, Trace
 from omni_neuron.sim.memory.spaces import MemorySpace
@@ -12,9 +12,14 @@ _PAGE = 2048  # bytes of a partition, or of HBM, that are searched together
 @dataclass(slots=True)
 class _Access:
     box: Box
-    writes: bool
     finish_s: float
     index: int
+
+
+@dataclass(slots=True)
+class _Page:
+    written: list[_Access] = field(default_factory=list)
+    read: list[_Access] = field(default_factory=list)
 
 
 def _overlap(a: Box, b: Box) -> bool:
@@ -29,19 +34,23 @@ class Hazards:
     """What has touched which bytes, and until when."""
 
     def __init__(self) -> None:
-        self._pages: dict[tuple[int, int], list[_Access]] = {}
+        self._pages: dict[tuple[int, int], _Page] = {}
 
-    def _lists(self, storage: int, box: Box, coarse: bool) -> list[tuple[int, int]]:
-        if coarse:
+    def _keys(self, operand: Operand, storage: int, box: Box) -> list[tuple[int, int]]:
+        """The pages of an access; a tensor in HBM is one."""
+        if not operand.space.on_chip:
             return [(storage, 0)]
         return [(storage, page) for page in range(box[2] // _PAGE, box[3] // _PAGE + 1)]
 
     def ready(self, operand: Operand, storage: int, box: Box, writes: bool) -> tuple[float, int]:
         """When the operand may be touched, and the instruction that it waits for (-1 for none)."""
         best, blame = 0.0, -1
-        for key in self._lists(storage, box, not operand.space.on_chip):
-            for access in self._pages.get(key, ()):
-                if (writes or access.writes) and access.finish_s > best and _overlap(access.box, box):
+        for key in self._keys(operand, storage, box):
+            page = self._pages.get(key)
+            if page is None:
+                continue
+            for access in (*page.written, *page.read) if writes else page.written:
+                if access.finish_s > best and _overlap(access.box, box):
                     best, blame = access.finish_s, access.index
         return best, blame
 
@@ -49,27 +58,23 @@ class Hazards:
         self, operand: Operand, storage: int, box: Box, writes: bool, finish_s: float, index: int
     ) -> None:
         """Remember an access; a write makes everything it covers irrelevant."""
-        for key in self._lists(storage, box, not operand.space.on_chip):
-            known = self._pages.setdefault(key, [])
-            page = key[1] * _PAGE
-            clipped = (
-                box
-                if not operand.space.on_chip
-                else (box[0], box[1], max(box[2], page), min(box[3], page + _PAGE - 1))
-            )
-            if writes:
-                known[:] = [a for a in known if not _covers(clipped, a.box)]
+        for key in self._keys(operand, storage, box):
+            page = self._pages.setdefault(key, _Page())
+            if operand.space.on_chip:
+                low = key[1] * _PAGE
+                part = (box[0], box[1], max(box[2], low), min(box[3], low + _PAGE - 1))
             else:
-                for access in known:
-                    if access.box == clipped and not access.writes:
-                        access.finish_s, access.index = max(
-                            (access.finish_s, access.index), (finish_s, index)
-                        )
-                        break
-                else:
-                    known.append(_Access(clipped, False, finish_s, index))
+                part = box
+            if writes:
+                page.read[:] = [a for a in page.read if not _covers(part, a.box)]
+                page.written[:] = [a for a in page.written if not _covers(part, a.box)]
+                page.written.append(_Access(part, finish_s, index))
                 continue
-            known.append(_Access(clipped, True, finish_s, index))
+            same = next((a for a in page.read if a.box == part), None)
+            if same is None:
+                page.read.append(_Access(part, finish_s, index))
+            else:
+                same.finish_s, same.index = max((same.finish_s, same.index), (finish_s, index))
 
 
 def psum_banks(trace: Trace, banks: int, bank_bytes: int) -> dict[int, int]:
