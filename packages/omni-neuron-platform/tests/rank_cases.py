@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 SHAPE = (1, 4, 2, 3, 3)
-SCALE = 3.5
+SCALE = 3.3  # no bfloat16
 
 
 def _prediction(branch: str, parts: int = 1) -> Any:
@@ -46,6 +46,14 @@ def _with_own_combination(pipeline: type) -> type:
     return Own
 
 
+def _in_bfloat16(pipeline: type) -> type:
+    class Narrow(pipeline):  # type: ignore[misc]
+        def predict_noise(self, branch: str, parts: int = 1) -> Any:
+            return super().predict_noise(branch, parts).bfloat16()
+
+    return Narrow
+
+
 def _compiled(pipeline: type) -> type:
     class Compiled(pipeline):  # type: ignore[misc]
         gather_guidance = staticmethod(
@@ -73,11 +81,14 @@ CASES: dict[str, tuple[dict[str, Any], int]] = {
 
 
 def placed_groups(rank: int, placement: str) -> dict[str, Any]:
-    """What a worker knows about its groups after they were placed."""
+    """What a worker knows about its groups after they were placed, and after they were for another layout."""
+    import torch.distributed as dist
     from vllm_omni.diffusion.data import OmniDiffusionConfig
 
     from omni_neuron.distributed.collectives import all_gather
+    from omni_neuron.distributed.layout import ParallelLayout
     from omni_neuron.platform.parallel import parallel_context
+    from omni_neuron.platform.placed_groups import replace_groups
     from omni_neuron.platform.worker import NeuronDiffusionWorker
     from omni_neuron.runtime.adapter import get_adapter
 
@@ -92,7 +103,7 @@ def placed_groups(rank: int, placement: str) -> dict[str, Any]:
     NeuronDiffusionWorker(rank, rank, config, skip_load_model=True)
     context = parallel_context()
     groups = {name: getattr(context, name) for name in ("tp", "cp", "ulysses", "ring", "cfg")}
-    return {
+    found = {
         "context": {name: (group.ranks, group.rank_in_group) for name, group in groups.items()},
         "registered": {
             name: get_adapter().replica_groups(group.group_name)
@@ -101,6 +112,16 @@ def placed_groups(rank: int, placement: str) -> dict[str, Any]:
         },
         "gathered": all_gather(torch.tensor([rank]), context.cp, 0).tolist(),
     }
+    live = [set(dist.distributed_c10d._world.pg_names.values())]
+    for _ in range(2):
+        replace_groups(ParallelLayout(tp=2, cfg=2, placement=[int(index) for index in placement.split(",")]))
+        live.append(set(dist.distributed_c10d._world.pg_names.values()))
+    other = parallel_context()
+    found["other"] = {
+        name: (getattr(other, name).ranks, getattr(other, name).rank_in_group) for name in ("tp", "cp", "cfg")
+    }
+    found["live"] = [len(names) for names in live]
+    return found
 
 
 def both_branches(rank: int) -> dict[str, Any]:
@@ -125,6 +146,7 @@ def both_branches(rank: int) -> dict[str, Any]:
     outcomes = {}
     pairs = {name: (ours_class, stock_class, *case) for name, case in CASES.items()}
     pairs["compiled"] = (_compiled(ours_class), stock_class, {}, 1)
+    pairs["bfloat16"] = (_in_bfloat16(ours_class), _in_bfloat16(stock_class), {}, 1)
     own = (_with_own_combination(ours_class), _with_own_combination(stock_class))
     pairs["own combination"] = (*own, {}, 1)
     pairs["own combination with context"] = (*own, {"kwargs": {"offset": 2.0}}, 1)

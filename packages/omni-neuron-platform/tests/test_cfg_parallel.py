@@ -15,6 +15,7 @@ CASES = [
     "normalised",
     "sliced",
     "compiled",
+    "bfloat16",
     "own combination",
     "own combination with context",
 ]

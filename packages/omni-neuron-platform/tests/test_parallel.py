@@ -3,13 +3,21 @@ from typing import Any
 
 import pytest
 import torch
+from vllm.distributed.parallel_state import get_tp_group
 from vllm_omni.diffusion.data import DiffusionParallelConfig
+from vllm_omni.diffusion.distributed.parallel_state import get_cfg_group, get_sp_group
 
 from omni_neuron.distributed.errors import LayoutError
 from omni_neuron.distributed.layout import ParallelLayout
 from omni_neuron.distributed.topology import instance
 from omni_neuron.platform import parallel
-from omni_neuron.platform.parallel import check_cores, layout_of, tp_reduce_dtype
+from omni_neuron.platform.parallel import (
+    check_cores,
+    layout_of,
+    parallel_context,
+    place_groups,
+    tp_reduce_dtype,
+)
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import Mode, ModeKind
 
@@ -63,6 +71,39 @@ def test_its_partitions_are_registered(four_ranks: list[dict[str, Any]], name: s
 def test_gathers_follow_its_order(four_ranks: list[dict[str, Any]]) -> None:
     for found in four_ranks:
         assert found["gathered"] == [3, 1, 0, 2]
+
+
+def test_another_layout_replaces_all_groups_and_leaves_none_of_the_old_ones(
+    four_ranks: list[dict[str, Any]],
+) -> None:
+    expected: dict[str, list[tuple[int, ...]]] = {
+        "tp": [(3, 1), (0, 2)],
+        "cp": [(3,), (1,), (0,), (2,)],
+        "cfg": [(3, 0), (1, 2)],
+    }
+    for rank, found in enumerate(four_ranks):
+        for name, groups in expected.items():
+            (mine,) = [group for group in groups if rank in group]
+            assert found["other"][name] == (mine, mine.index(rank))
+        assert found["live"][1] == found["live"][2]
+
+
+def test_a_layout_without_placement_keeps_the_engines_groups(make_worker: Any) -> None:
+    make_worker()
+    before = (get_tp_group(), get_sp_group(), get_cfg_group())
+    place_groups(_asked())
+    assert all(a is b for a, b in zip((get_tp_group(), get_sp_group(), get_cfg_group()), before, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("model_config", "travels"),
+    [(None, False), ({}, False), ({"ring_attention": False}, False), ({"ring_attention": True}, True)],
+)
+def test_keys_and_values_travel_where_the_configuration_says_so(
+    make_worker: Any, model_config: dict[str, Any] | None, travels: bool
+) -> None:
+    make_worker()
+    assert parallel_context(model_config).ring_attention is travels
 
 
 @pytest.mark.parametrize(

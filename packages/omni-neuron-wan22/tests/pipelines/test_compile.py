@@ -119,3 +119,17 @@ def test_debugging_allows_graph_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     pipeline_compile._compiled(len, "any", "wan_transformer", [])
     assert seen[0]["fullgraph"] is False
+
+
+def test_guidance_gets_the_compiler_arguments_of_a_transformer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omni_neuron.wan22.pipelines import compile as pipeline_compile
+
+    seen: list[dict[str, Any]] = []
+    monkeypatch.setattr(
+        pipeline_compile.torch, "compile", lambda function, **options: seen.append(options) or function
+    )
+    assert pipeline_compile.compile_guidance(len, BACKEND) is len
+    (options,) = (call["options"] for call in seen)
+    assert seen[0]["backend"] == BACKEND
+    assert options["model_name"] == "wan_guidance"
+    assert set(options["compiler_args"]) == TRANSFORMER
