@@ -70,6 +70,22 @@ def test_arguments_that_are_written_are_copied_back() -> None:
         assert np.asarray(y).tolist() == [[7, 7], [0, 0]]
 
 
+@pytest.mark.parametrize("precise", [True, False])
+def test_narrow_arguments_are_copied_back_in_their_own_dtype(precise: bool) -> None:
+    def kernel(x: Any) -> None:
+        tile = nl.load(x)
+        nisa.tensor_scalar(tile, tile, nl.multiply, 1.0009765625)
+        nisa.dma_copy(x, tile)
+
+    x = torch.full((2, 2), 3.0, dtype=torch.bfloat16)
+    simulate(kernel, x, precise=precise)
+    assert x.dtype == torch.bfloat16
+    assert (x == 3).all()
+    y = np.full((2, 2), 3.0, ml_dtypes.bfloat16)
+    simulate(kernel, y, precise=precise)
+    assert (y.astype(np.float32) == 3).all()
+
+
 def test_relaxed_mode_does_not_round() -> None:
     x = np.full((2, 2), 1.0009765625, np.float32)
 
@@ -166,3 +182,8 @@ def test_arrays_in_an_object_become_tensors() -> None:
 
     x = np.full((2, 2), 3.0, np.float32)
     assert (simulate(kernel, x, Weights(x, 2.0)) == 18).all()
+
+
+def test_results_follow_arrays_inside_tuples() -> None:
+    found = simulate(lambda pair: doubled(pair[0]), (torch.ones(2, 2), 3))
+    assert torch.equal(found, torch.full((2, 2), 2.0))

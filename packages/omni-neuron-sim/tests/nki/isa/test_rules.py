@@ -73,6 +73,7 @@ CASES: list[Case] = [
     ("partition-start", "covers 65 partitions from 32 on; so many start at 0[.]", lambda: nisa.memset(blank()[0:65], 0.0), lambda: nisa.memset(blank()[32:97], 0.0)),
     ("partition-start", "covers 96 partitions from 32", lambda: nisa.memset(blank()[0:96], 0.0), lambda: nisa.memset(blank()[32:128], 0.0)),
     ("partition-start", "covers 32 partitions from 16", lambda: nisa.tensor_copy(blank(32), tile()[32:64]), lambda: nisa.tensor_copy(blank(32), tile()[16:48])),
+    ("partition-start", "covers 64 partitions from 32", lambda: nisa.memset(blank(64, address=(64, 0)), 0.0), lambda: nisa.memset(blank(64, address=(32, 0)), 0.0)),
     # addresses and capacity
     ("address", "start at a multiple of 32", lambda: blank(64, address=(64, 0)), lambda: blank(64, address=(48, 0))),
     ("address", "start at a multiple of 32", lambda: blank(64, address=(64, 0)), lambda: blank(64, address=(96, 0))),

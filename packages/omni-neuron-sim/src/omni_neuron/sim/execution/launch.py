@@ -103,8 +103,7 @@ def launch(
     world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s)
     cores = [Core(world, rank, core, _trace(traced)) for rank in range(ranks) for core in range(lnc)]
     function = getattr(kernel, "function", kernel)
-    everything = [*args, *kwargs.values()]
-    kind = framework([v for a in everything for v in (a.values if isinstance(a, PerRank) else (a,))])
+    kind = framework([leaf for a in (*args, *kwargs.values()) for leaf in _leaves(a)])
 
     def program(core: Core) -> tuple[Any, list[tuple[Any, NkiTensor]]]:
         placed: list[tuple[Any, NkiTensor]] = []
@@ -128,6 +127,19 @@ def _grid(kernel: Any, lnc: int | None) -> int:
     if grid is not None and lnc is not None and grid != lnc:
         raise ValueError(f"lnc is {lnc} and the kernel's grid {grid}: they must agree.")
     return grid or lnc or 1
+
+
+def _leaves(value: Any) -> list[Any]:
+    """Everything within an argument."""
+    if isinstance(value, PerRank):
+        inner: Sequence[Any] = value.values
+    elif isinstance(value, NKIObject):
+        inner = list(getattr(value, "__dict__", {}).values())
+    elif isinstance(value, tuple):
+        inner = value
+    else:
+        return [value]
+    return [leaf for one in inner for leaf in _leaves(one)]
 
 
 def _trace(traced: bool) -> "Trace | None":
