@@ -105,6 +105,9 @@ def test_an_output_that_is_not_written_everywhere_is_refused() -> None:
 
     with pytest.raises(KernelError, match=r"64 elements of the result out.*the first at \[127, 0\]"):
         simulate(kernel, ONES)
+    poisoned = simulate(kernel, ONES, allow_undefined=True)
+    assert np.isnan(poisoned[127]).all()
+    np.testing.assert_array_equal(poisoned[:127], ONES[:127])
 
 
 def test_garbage_in_an_argument_that_is_written_is_refused() -> None:

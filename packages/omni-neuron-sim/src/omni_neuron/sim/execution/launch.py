@@ -55,6 +55,7 @@ def simulate(
     precise: bool | None = None,
     seed: int = 0,
     time_limit_s: float = 600.0,
+    allow_undefined: bool = False,
     **kwargs: Any,
 ) -> Any:
     """Run a kernel and return what it returns, as arrays of the caller's framework.
@@ -71,11 +72,14 @@ def simulate(
             `NKI_PRECISE_FP`, then True.
         seed: of the random instructions.
         time_limit_s: how long the ranks may take.
+        allow_undefined: return what the kernel left undefined as poison (NaN, -1) instead of refusing it.
 
     Arrays that the kernel writes into are updated in place. Raises KernelError where the kernel breaks a
     rule of the machine, ValueError for an impossible launch, TimeoutError after the time limit.
     """
-    run = launch(kernel, args, kwargs, lnc, ranks, target, precise, seed, time_limit_s)
+    run = launch(
+        kernel, args, kwargs, lnc, ranks, target, precise, seed, time_limit_s, allow_undefined=allow_undefined
+    )
     return run.results if ranks > 1 else run.results[0]
 
 
@@ -90,6 +94,7 @@ def launch(
     seed: int = 0,
     time_limit_s: float = 600.0,
     traced: bool = False,
+    allow_undefined: bool = False,
 ) -> Run:
     """`simulate` with everything that is known afterwards."""
     generation = envs.target() if target is None else envs.as_target(target)
@@ -116,7 +121,7 @@ def launch(
     results = []
     for core, (value, placed) in zip(cores, outcomes, strict=True):
         if core.core_id == 0:
-            results.append(_finish(core, value, placed, kind))
+            results.append(_finish(core, value, placed, kind, not allow_undefined))
     return Run(
         results, [p[0] for p in peaks], [p[1] for p in peaks], [c.trace for c in cores if c.trace], cores
     )
@@ -150,15 +155,17 @@ def _trace(traced: bool) -> "Trace | None":
     return Trace()
 
 
-def _finish(core: Core, value: Any, placed: list[tuple[Any, NkiTensor]], kind: str) -> Any:
+def _finish(core: Core, value: Any, placed: list[tuple[Any, NkiTensor]], kind: str, defined: bool) -> Any:
     lnc, core.lnc = core.lnc, 1  # the cores are done: no race is possible any more
     try:
         with entered(core):
             returned = result(value, kind)
-            check_defined(value, core)
+            if defined:
+                check_defined(value, core)
             for original, tensor in placed:
                 if tensor.buffer_.written:
-                    check_defined(tensor, core)
+                    if defined:
+                        check_defined(tensor, core)
                     copy_back(original, tensor)
             return returned
     finally:
