@@ -149,3 +149,27 @@ def test_gpsimd_dma_carries_little() -> None:
     simulate(kernel, X, 256, lnc=2)
     with pytest.raises(KernelError, match="carries 1024 bytes per partition"):
         simulate(kernel, X, 257, lnc=2)
+
+
+def test_cores_exchange_tiles_of_one_shape() -> None:
+    def kernel(x: Any, other: int) -> None:
+        me = nl.program_id(0)
+        columns = other if me else 8
+        a, b = nl.zeros((32, columns), x.dtype), nl.ndarray((32, columns), x.dtype)
+        nisa.sendrecv(a, b, 1 - me, 1 - me, 0)
+
+    simulate(kernel, X, 8, lnc=2)
+    with pytest.raises(KernelError, match=r"sends \[32, (8|4)\] float32 and core . \[32, (8|4)\]") as caught:
+        simulate(kernel, X, 4, lnc=2)
+    assert caught.value.rule == "shape"
+
+
+def test_a_core_sends_to_its_sibling_only() -> None:
+    def kernel(x: Any, to: int) -> None:
+        me = nl.program_id(0)
+        a, b = nl.zeros((32, 8), x.dtype), nl.ndarray((32, 8), x.dtype)
+        nisa.sendrecv(a, b, 1 - me if to < 0 else to, 1 - me, 0)
+
+    simulate(kernel, X, -1, lnc=2)
+    with pytest.raises(KernelError, match="core 0 sends to 0 and receives from 1: both are 1"):
+        simulate(kernel, X, 0, lnc=2)

@@ -1,3 +1,4 @@
+import warnings
 from typing import Any
 
 import ml_dtypes
@@ -150,3 +151,22 @@ def test_a_matmul_with_an_identity_transposes() -> None:
     found = on_tiles(body, data, shape=(64, 100), dtype="bfloat16")
     np.testing.assert_array_equal(found.view(np.uint16), data.T.copy().view(np.uint16))
     assert found.dtype == ml_dtypes.bfloat16
+
+
+def test_adding_after_a_read_without_saying_so_is_warned_of() -> None:
+    a = normal(32, 32)
+
+    def body(dst: Any, x: Any, reads: int) -> None:
+        psum = nl.ndarray((32, 32), nl.float32, buffer=nl.psum)
+        for i in range(3):
+            nisa.nc_matmul(psum, x, x)
+            if i < reads:
+                nisa.tensor_copy(dst, psum)
+        nisa.tensor_copy(dst, psum)
+
+    for reads in range(3):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = on_tiles(lambda d, x, n=reads: body(d, x, n), a, shape=(32, 32), dtype="float32")
+        assert len([w for w in caught if "accumulate=None adds" in str(w.message)]) == reads
+        np.testing.assert_allclose(found, 3 * product(a, a), atol=1e-3)

@@ -162,14 +162,14 @@ def _check_sizes(dst: NkiTensor, k: int, k_moving: int, m: int, n: int) -> None:
 
 
 def check_columns(dst: NkiTensor, n: int) -> None:
-    """N per instruction, and on trn2 one PSUM bank per output."""
+    """N per instruction, and up to trn2 one PSUM bank per output."""
     core = current_core()
     tensor = core.chip.core.tensor
     limit = tensor.moving_columns_bf16 if dst.dtype is bfloat16 and tensor.moving_columns_bf16 else None
     limit = limit or tensor.moving_columns_fp32
     if n > limit:
         raise KernelError("matmul-limits", f"N = {n}: at most {limit} columns of {dst.dtype!s} per matmul.")
-    if core.generation >= 4 and n > 512:
+    if core.generation >= 4:
         return
     bank = core.chip.core.memory.psum_bank_bytes
     base = dst.address[1] if dst.address else 0
