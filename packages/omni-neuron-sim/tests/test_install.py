@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from omni_neuron.sim import install, nki
+from omni_neuron.sim import KernelError, install, nki
 
 
 def test_import_nki_works_only_while_asked() -> None:
@@ -13,9 +13,12 @@ def test_import_nki_works_only_while_asked() -> None:
         importlib.import_module("nki")
     with install():
         assert importlib.import_module("nki") is nki
-        for name in ("language", "isa", "collectives", "typing", "simulator"):
+        for name in ("language", "isa", "collectives", "compiler", "typing", "simulator"):
             assert importlib.import_module(f"nki.{name}") is getattr(nki, name)
         assert importlib.import_module("nki.isa.constants").reduce_cmd is nki.isa.reduce_cmd
+        builder = importlib.import_module("nki.compiler.kernel_builder")
+        with pytest.raises(KernelError, match="here kernels run by nki.simulate"):
+            builder.compile_kernel(None)
         namespace: dict[str, object] = {}
         exec("from nki.isa import dma_engine, oob_mode\nimport nki.language as nl\nx = nl.add", namespace)
         assert namespace["x"] is nki.language.add

@@ -6,7 +6,17 @@ import sys
 from types import TracebackType
 
 _OURS = "omni_neuron.sim.nki"
-_MODULES = ("", ".language", ".isa", ".isa.constants", ".collectives", ".typing", ".simulator")
+_MODULES = (
+    "",
+    ".language",
+    ".isa",
+    ".isa.constants",
+    ".collectives",
+    ".typing",
+    ".simulator",
+    ".compiler",
+    ".compiler.kernel_builder",
+)
 
 
 class Installed:

@@ -1,6 +1,6 @@
 """NKI 0.6 on the CPU: `import omni_neuron.sim.nki as nki` stands in for `import nki`."""
 
-from omni_neuron.sim.nki import collectives, isa, language, simulator, typing
+from omni_neuron.sim.nki import collectives, compiler, isa, language, simulator, typing
 from omni_neuron.sim.nki.kernel import Kernel, jit, simulate
 from omni_neuron.sim.numerics.formats import DType
 
@@ -8,4 +8,15 @@ __version__ = "0.6.0"
 
 dtype = DType
 
-__all__ = ["Kernel", "collectives", "dtype", "isa", "jit", "language", "simulate", "simulator", "typing"]
+__all__ = [
+    "Kernel",
+    "collectives",
+    "compiler",
+    "dtype",
+    "isa",
+    "jit",
+    "language",
+    "simulate",
+    "simulator",
+    "typing",
+]
