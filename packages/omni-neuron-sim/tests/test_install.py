@@ -17,7 +17,7 @@ def test_import_nki_works_only_while_asked() -> None:
             assert importlib.import_module(f"nki.{name}") is getattr(nki, name)
         assert importlib.import_module("nki.isa.constants").reduce_cmd is nki.isa.reduce_cmd
         builder = importlib.import_module("nki.compiler.kernel_builder")
-        with pytest.raises(KernelError, match="here kernels run by nki.simulate"):
+        with pytest.raises(KernelError, match=r"here kernels run by nki.simulate"):
             builder.compile_kernel(None)
         namespace: dict[str, object] = {}
         exec("from nki.isa import dma_engine, oob_mode\nimport nki.language as nl\nx = nl.add", namespace)

@@ -161,6 +161,7 @@ BROKEN: dict[str, tuple[str, str, Callable[[Any, Any, int], Any]]] = {
     "a rank in no group": ("collective", "rank 1 is in none", lambda s, d, r: ncc.all_reduce([s], [d], ncc.ReplicaGroup(((0,),)), nl.add)),
     "ranges": ("collective", "range objects", lambda s, d, r: ncc.all_reduce([s], [d], ncc.ReplicaGroup([range(2)]), nl.add)),
     "a rank twice": ("collective", "stands in one group, once", lambda s, d, r: ncc.ReplicaGroup(((0, 1), (1,)))),
+    "no rank at all": ("collective", "stands in one group, once", lambda s, d, r: ncc.all_reduce([s], [d], ncc.ReplicaGroup(()), nl.add)),
     "a rank beyond the launch": ("collective", "beyond the 2 of this launch", lambda s, d, r: ncc.all_reduce([s], [d], ncc.ReplicaGroup(((0, 1, 2),)), nl.add)),
     "an operation that does not reduce": ("operator", "use add, minimum, maximum", lambda s, d, r: ncc.all_reduce([s], [d], GROUP, nl.multiply)),
     "the wrong dimension": ("collective", "collective_dim = 1", lambda s, d, r: ncc.all_gather([s], [d], GROUP, 1)),

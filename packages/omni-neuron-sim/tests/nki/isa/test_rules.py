@@ -110,6 +110,7 @@ CASES: list[Case] = [
     ("operator", "does not reduce here", lambda: nisa.tensor_reduce(blank(n=1), nl.add, tile(), 1), lambda: nisa.tensor_reduce(blank(n=1), nl.power, tile(), 1)),
     ("operator", "is no activation function", lambda: nisa.activation(blank(), nl.exp, tile()), lambda: nisa.activation(blank(), nl.power, tile())),
     ("operator", "use add", lambda: nisa.activation_reduce(blank(), nl.exp, tile(), nl.add, blank(n=1)), lambda: nisa.activation_reduce(blank(), nl.exp, tile(), nl.maximum, blank(n=1))),
+    ("operand", "reduce_cmd.reset_reduce needs reduce_op", lambda: nisa.activation(blank(), nl.exp, tile(), reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce), lambda: nisa.activation(blank(), nl.exp, tile(), reduce_cmd=nisa.reduce_cmd.reset_reduce)),
     ("shape", "only the last, free dimensions reduce", lambda: nisa.tensor_reduce(blank(n=8), nl.add, tile().reshape((128, 8, 8)), 2), lambda: nisa.tensor_reduce(blank(n=8), nl.add, tile().reshape((128, 8, 8)), 1)),
     ("engine", "the Scalar engine: trn2 has multiply, add", lambda: nisa.tensor_scalar(blank(), tile(), nl.multiply, 2.0, engine=nisa.scalar_engine), lambda: nisa.tensor_scalar(blank(), tile(), nl.maximum, 2.0, engine=nisa.scalar_engine)),
     ("engine", "the Scalar engine cannot do this", lambda: nisa.tensor_tensor(blank(), tile(), tile(), nl.add), lambda: nisa.tensor_tensor(blank(), tile(), tile(), nl.add, engine=nisa.scalar_engine)),
