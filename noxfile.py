@@ -58,7 +58,12 @@ def environment(session: nox.Session, *install: str, vllm: str = "0.30.0") -> Pa
     python(session, 2, "-m", "uv", "venv", "--quiet", "--clear", "--python", sys.executable, folder)
     light = {"VLLM_TARGET_DEVICE": "empty", "VLLM_VERSION_OVERRIDE": vllm}
     place = ("--quiet", "--no-config", "--compile-bytecode", "--python", folder, "--find-links", "dist")
-    python(session, 20, "-m", "uv", "pip", "install", *place, "--no-binary", "vllm", *install, env=light)
+    # Our version stays the same from build to build, and uv would take an older build from its cache.
+    anew = [
+        f"--refresh-package={wheel.name.split('-')[0]}" for wheel in (ROOT / "dist").glob("omni_neuron*.whl")
+    ]
+    rest = (*anew, "--no-binary", "vllm", *install)
+    python(session, 20, "-m", "uv", "pip", "install", *place, *rest, env=light)
     return folder / "bin" / "python"
 
 
