@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 SBUF_ADDRESSES, PSUM_ADDRESSES = 0, 1
-Meets = tuple[Hashable, tuple[tuple[int, int], ...]]
+Meets = tuple[Hashable, tuple[tuple[int, int], ...]]  # the key of a meeting, and who takes part
 
 
 @dataclass(frozen=True, slots=True)

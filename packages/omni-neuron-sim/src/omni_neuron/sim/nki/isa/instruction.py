@@ -1,19 +1,19 @@
 """What every instruction does besides its work: counting, live ranges, the trace, errors with its name."""
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ParamSpec
 
 import numpy as np
 
+from omni_neuron.sim.cost.trace import Meets
 from omni_neuron.sim.errors import KernelError
 from omni_neuron.sim.execution.core import Core, current_core
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine
 
 P = ParamSpec("P")
-Meets = tuple[Hashable, tuple[tuple[int, int], ...]]  # the key of a meeting, and who takes part
 
 
 @dataclass(slots=True)
