@@ -25,6 +25,25 @@ def test_run_time_loops_hand_registers_to_their_bodies() -> None:
     np.testing.assert_array_equal(simulate(kernel, x), x)
 
 
+def test_a_run_time_loop_takes_steps() -> None:
+    def kernel() -> Any:
+        out = nl.ndarray((1, 4), nl.int32, buffer=nl.shared_hbm)
+        seen = nl.zeros((1, 4), nl.int32)
+        at = nl.ndarray((1, 1), nl.int32)
+
+        def body(i: Any) -> None:
+            nisa.register_store(at, i)
+            nisa.tensor_copy(seen[:, 1:4], seen[:, 0:3])
+            nisa.tensor_copy(seen[:, 0:1], at)
+
+        nl.fori_loop(1, 9, body, step=3)
+        nisa.dma_copy(out, seen)
+        return out
+
+    assert simulate(kernel)[0].tolist() == [7, 4, 1, 0]
+    assert [i.content for i in nl.dynamic_range(2, 7, 2)] == [2, 4, 6]
+
+
 def test_a_while_loop_ends_when_its_register_is_zero() -> None:
     def kernel() -> Any:
         counter = nl.ndarray((1, 1), nl.int32)
