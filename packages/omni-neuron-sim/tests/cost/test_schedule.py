@@ -38,16 +38,16 @@ def test_engines_work_side_by_side_and_each_in_order() -> None:
     assert [s.waits_for for s in (first, second, third, fourth)] == [-1, 0, 0, 1]
 
 
-@pytest.mark.parametrize("addresses", [True, False])
-def test_a_shared_address_makes_a_write_wait_for_the_reader(addresses: bool) -> None:
+@pytest.mark.parametrize("places", [(0, 0), (0, 2048), (None, None)], ids=str)
+def test_a_shared_address_makes_a_write_wait_for_the_reader(places: tuple[int | None, ...]) -> None:
     def body() -> None:
-        for _ in range(2):
-            a = tile(address=(0, 0)) if addresses else tile()
+        for place in places:
+            a = tile() if place is None else tile(address=(0, place))
             nisa.memset(a, 1.0)
             nisa.activation(tile(), nl.exp, a)
 
     _, reader, second, _ = slots(body)
-    assert second.start_s == pytest.approx(reader.finish_s if addresses else VECTOR)
+    assert second.start_s == pytest.approx(reader.finish_s if places == (0, 0) else VECTOR)
 
 
 def test_parts_of_a_tensor_do_not_wait_for_each_other() -> None:
@@ -104,17 +104,18 @@ def test_gaps_are_filled_from_the_front() -> None:
 
 def test_cores_wait_for_each_other() -> None:
     def kernel(x: Any) -> None:
-        shared = nl.zeros((2, 2), nl.float32, buffer=nl.shared_hbm)
-        a = tile()
-        nisa.memset(a, 1.0)
+        shared = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
         if nl.program_id(0) == 1:
+            a = tile()
+            nisa.memset(a, 1.0)
             nisa.reciprocal(a, a)
+            nisa.dma_copy(shared, a)
         nisa.core_barrier(shared, (0, 1))
-        nisa.memset(a, 1.0)
 
     first, second = profile(kernel, X, lnc=2, target="trn2").timelines
-    barriers = [next(s for s in t.slots if s.event.opcode == "core_barrier") for t in (first, second)]
-    assert barriers[0].start_s == barriers[1].start_s
+    written = second.slots[-2]
+    assert written.event.opcode == "dma_copy"
+    assert [t.slots[-1].start_s for t in (first, second)] == [pytest.approx(written.finish_s)] * 2
 
 
 def test_a_transpose_by_dma_does_not_run_beside_a_collective() -> None:

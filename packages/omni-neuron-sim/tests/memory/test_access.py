@@ -97,6 +97,24 @@ def test_a_mask_takes_garbage_out() -> None:
     np.testing.assert_array_equal(run(body), np.full((32, 64), 100.0))
 
 
+def test_a_range_takes_garbage_out() -> None:
+    def kernel(x: Any) -> Any:
+        tile, low, high = (
+            nl.ndarray((128, 64), nl.float32),
+            nl.zeros((128, 1), nl.float32),
+            nl.ndarray((128, 1), nl.float32),
+        )
+        nisa.memset(high, 48.0)
+        nisa.dma_copy(tile[:, 0:48], x[:, 0:48])
+        top = nl.ndarray((128, 1), nl.float32)
+        nisa.range_select(tile, tile, nl.greater_equal, nl.less, low, high, reduce_res=top)
+        out = nl.ndarray((128, 1), nl.float32, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, top)
+        return out
+
+    np.testing.assert_array_equal(simulate(kernel, ONES), ONES[:, :1])
+
+
 def test_an_output_that_is_not_written_everywhere_is_refused() -> None:
     def kernel(x: Any) -> Any:
         out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm, name="out")
