@@ -110,6 +110,7 @@ def test_settings_of_the_model_have_the_rules_of_stage_files(settings: dict[str,
 def test_settings_that_fit_or_belong_to_another_pipeline_pass() -> None:
     ours = {"tp_reduce_dtype": "bfloat16", "ring_attention": True, "placement": "1,0"}
     check_config(_config(model_config={**ours, "other": 1}, parallel_config={"ring_degree": 2}))
+    check_config(_config(model_config=dict.fromkeys(ours)))
 
 
 def test_a_backend_for_self_attention_that_a_ring_would_not_use_is_refused() -> None:
