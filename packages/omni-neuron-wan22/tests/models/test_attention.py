@@ -1,9 +1,15 @@
 """What the two attentions attend to; their numbers are compared with diffusers in test_transformer."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
+from omni_neuron.distributed.context_parallel import split_sequence
 from omni_neuron.distributed.groups import ParallelContext
+from omni_neuron.distributed.layout import ParallelLayout
+from omni_neuron.distributed.process_groups import new_parallel_context
+from omni_neuron.distributed.simulation import simulate_groups, simulate_ranks
 from omni_neuron.wan22.models.attention import (
     WanCrossAttention,
     WanSelfAttention,
@@ -48,6 +54,41 @@ def test_padded_tokens_do_not_reach_the_others():
     short = attention(x[:, :6], cos[:, :6], sin[:, :6], None)
     torch.testing.assert_close(attention(x, cos, sin, mask)[:, :6], short)
     assert not torch.allclose(attention(x, cos, sin, None)[:, :6], short)
+
+
+@pytest.mark.parametrize("ring_attention", [False, True])
+@torch.no_grad()
+def test_over_heads_and_tokens_it_is_that_of_one_rank_and_a_ring_needs_no_attention_of_a_whole(
+    ring_attention,
+):
+    x = torch.randn(1, 8, 24)
+    cos, sin = build_rotary_tables((1, 2, 4), 12, 8)
+    whole = filled(WanSelfAttention(CONFIG, ParallelContext.single_rank(), sdpa_attention))(x, cos, sin, None)
+
+    def rank(parallel):
+        built, seen = [], []
+
+        def factory(role, num_heads, head_dim):
+            built.append((role, num_heads, head_dim))
+
+            def attend(query, key, value, key_mask=None):
+                seen.append((query.shape[2], key.shape[1]))
+                return sdpa_attention(role, num_heads, head_dim)(query, key, value, key_mask)
+
+            return attend
+
+        attention = filled(WanSelfAttention(CONFIG, parallel, factory))
+        share, *tables = (split_sequence(part, parallel.cp, 1) for part in (x, cos, sin))
+        error = attention(share, *tables, None) - split_sequence(whole, parallel.cp, 1)
+        return built, seen, float(error.norm() / whole.norm())
+
+    layout = ParallelLayout(cp=4, ulysses=2)
+    contexts = simulate_groups(4, lambda: new_parallel_context(layout))
+    contexts = [replace(context, ring_attention=ring_attention) for context in contexts]
+    for built, seen, error in simulate_ranks(contexts, rank):
+        assert built == [("self", 1, 12)]
+        assert seen == ([] if ring_attention else [(1, 8)])
+        assert error <= 1e-6
 
 
 def test_each_branch_has_its_role():
