@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from stage_file_helper import at, deploy, legacy, sample_of
 from omni_neuron.platform.stage_config import apply_overrides, read_stage_config
 from omni_neuron.platform.stage_config.key import Feature, Key
 from omni_neuron.platform.stage_config.table import TABLE
+from omni_neuron.runtime.errors import InputError
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "stages"
 FEATURE_PLACES = [
@@ -158,3 +160,10 @@ def test_the_examples_are_read(name, layout):
 
 def test_every_example_is_tested():
     assert len(list(EXAMPLES.glob("*"))) == 4
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    pipe = tmp_path / "stage.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="cannot be read: not a regular file"):
+        read_stage_config(pipe)

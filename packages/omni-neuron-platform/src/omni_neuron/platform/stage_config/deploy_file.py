@@ -15,6 +15,7 @@ from omni_neuron.platform.stage_config.key import STAGE
 from omni_neuron.platform.stage_config.pipeline_names import pipeline_name
 from omni_neuron.platform.stage_config.table import BY_NAME
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.regular_file import regular_text
 
 # Inside the engine's `additional_config`, the one block that it hands on unread: the size of the warm-up.
 WARM_UP_KEY = "omni_neuron_warm_up"
@@ -113,7 +114,7 @@ def class_of(model_dir: Path) -> str:
     """
     index = model_dir / "model_index.json"
     try:
-        name = json.loads(index.read_text(encoding="utf-8"))["_class_name"]
+        name = json.loads(regular_text(index))["_class_name"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"model {model_dir} is not a checkpoint in the diffusers layout: model_index.json with a "

@@ -12,6 +12,7 @@ import yaml
 from omni_neuron.platform.stage_config.key import LEGACY_STAGE, STAGE
 from omni_neuron.platform.stage_config.values import as_written
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.regular_file import regular_text
 
 # vLLM-Omni 0.30 reads these blocks of a stage as if their keys stood beside them.
 _TRANSPARENT = {f"{STAGE}.{block}" for block in ("engine_args", "engine_extras", "runtime")}
@@ -65,7 +66,7 @@ def load(path: Path) -> dict[str, object]:
         InputError: it cannot be read, is no YAML, or is no block of keys.
     """
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+        document = yaml.load(regular_text(path), _UniqueKeyLoader)
     except OSError as error:
         raise InputError(
             f"stage configuration {path} cannot be read: {error.strerror}; give another file."

@@ -166,6 +166,8 @@ def _ring_degree(options: GenerateOptions, file: StageConfig) -> int | None:
         return None
     cp = file.context_parallel_size if options.cp is None else options.cp
     ulysses = file.ulysses_degree if options.ulysses is None else options.ulysses
+    if cp < 1:
+        raise InputError(f"cp is {cp}, but it must be at least 1; use --cp 1 for no context parallelism.")
     if ulysses < 1 or cp % ulysses:
         raise InputError(
             f"ulysses is {ulysses}, but it must be at least 1 and divide the {cp} context-parallel ranks; "

@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 from omni_neuron.runtime.errors import InputError
+from omni_neuron.runtime.regular_file import regular_text
 
 REMEDY = "take the config.json that belongs to the weights."
 DEFAULT_BOUNDS = (1, 2**20)
@@ -94,7 +95,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
         InputError: there is no such file, it cannot be read, or it holds something else.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(regular_text(path))
     except FileNotFoundError:
         raise InputError(f"{path} is missing, so this is no checkpoint in diffusers' layout.") from None
     except (OSError, ValueError, RecursionError) as error:
