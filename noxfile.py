@@ -92,7 +92,7 @@ def typecheck(session: nox.Session) -> None:
 @nox.parametrize("package", [nox.param(name, id=name) for name in FOLDERS])
 def tests(session: nox.Session, package: str) -> None:
     """The fast tests of one package, or of the workspace itself."""
-    pytest(session, 6, FOLDERS[package], "-m", FAST)
+    pytest(session, 15, FOLDERS[package], "-m", FAST)
 
 
 @nox.session
