@@ -145,3 +145,18 @@ def test_help_lists_the_verbs_and_imports_nothing_heavy() -> None:
     assert "doctor" in done.stdout
     assert "Tell what is installed" in done.stdout
     assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "omni_neuron.cli", "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        heard = process.stderr.read()
+        assert process.wait(60) == 141
+    assert "error" not in heard

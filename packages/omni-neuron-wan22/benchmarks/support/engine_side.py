@@ -26,8 +26,10 @@ def main() -> None:
         omni = start(spec)
         try:
             startup_s = time.perf_counter() - BORN
-            (report,) = omni.engine.collective_rpc("rank_reports", timeout=60)
-            answer(json.dumps({"startup": startup_s, "report": report[0]}))
+            report = omni.engine.collective_rpc("rank_reports", timeout=60)
+            while isinstance(report, list):  # of stages, of workers, of ranks: one each
+                (report,) = report
+            answer(json.dumps({"startup": startup_s, "report": report}))
             for line in sys.stdin:
                 answer(json.dumps(serve(omni, **json.loads(line))))
         finally:

@@ -349,3 +349,9 @@ def test_the_ring_is_what_ulysses_leaves_of_context_parallelism(checkpoint, tmp_
     plan = plan_generation(options(checkpoint, stage_config=file, **flags))
     assert plan.layout == {"tp": 1, "cp": cp, "cfg": 1}
     assert (plan.stage.ulysses_degree, plan.stage.context_parallel_size) == (ulysses, cp)
+
+
+def test_a_layout_that_the_tiny_checkpoint_lacks_the_heads_for_names_it(checkpoint, monkeypatch):
+    monkeypatch.setattr(plan_module, "tiny_checkpoint", lambda: checkpoint)
+    assert "this is the tiny checkpoint, as --model is not given." in refusal(None, tp=3)
+    assert "tiny" not in refusal(checkpoint, tp=3)

@@ -1,6 +1,8 @@
 """Entry of the `omni-neuron` command."""
 
 import argparse
+import os
+import select
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -13,6 +15,8 @@ from omni_neuron.cli.leftovers import refusal
 from omni_neuron.cli.verbs import installed_verbs, load, summary
 
 PROGRAM = "omni-neuron"
+STDOUT = 1
+LEFT = 141  # what a shell says of a program that wrote to a closed pipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,9 +26,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in arguments
     try:
         debug = debug or envs.debug()
-        return _list_verbs(arguments) if verb is None else _run(verb, arguments)
+        status = _list_verbs(arguments) if verb is None else _run(verb, arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError as error:
+        if not reader_has_left():
+            return report(error, f"{PROGRAM} {verb}", debug=debug)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # Python flushes once more when it ends
+        return LEFT
     except (Exception, KeyboardInterrupt) as error:
         return report(error, PROGRAM if verb is None else f"{PROGRAM} {verb}", debug=debug)
+
+
+def reader_has_left() -> bool:
+    """Whether standard output is a pipe that nobody reads any more, as after `| head`."""
+    poll = select.poll()
+    poll.register(STDOUT, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 def called_verb(arguments: Sequence[str]) -> str | None:

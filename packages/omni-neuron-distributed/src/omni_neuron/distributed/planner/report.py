@@ -47,7 +47,8 @@ def _heading(plan: Plan) -> str:
         f"{plan.topology.name}, {plan.topology.hbm_gb_per_core:g} GB per core\n"
         "published s: at the efficiency that published runs imply. kernels s: with "
         f"{used.attention:.0%} attention and {used.linear:.0%} linear layers of peak.\n"
-        "Both are predictions; tensor parallel sums are counted in bf16."
+        "Both are predictions; tensor parallel sums are counted in bf16.\n"
+        "The engine runs rows with vae 1, 2 experts, bf16 and text enc. tp; the others wait for it."
         + (f"\nCaution: {plan.topology.caution}" if plan.topology.caution else "")
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from omni_neuron.distributed.context_parallel import ulysses_heads
-from omni_neuron.distributed.errors import shard_size
+from omni_neuron.distributed.errors import ShardingError, shard_size
 from omni_neuron.platform.stage_config import StageConfig, apply_overrides, read_stage_config
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.wan22.checkpoint.check import check_checkpoint
@@ -100,7 +100,13 @@ def plan_generation(options: GenerateOptions) -> GenerationPlan:
     checkpoint = read_checkpoint(tiny_checkpoint() if options.model is None else options.model)
     _check_apart(checkpoint, video, contact_sheet, latents)
     request, more = _request(options, stage, checkpoint, defaults)
-    _check_heads(checkpoint, stage.tensor_parallel_size, stage.ulysses_degree)
+    try:
+        _check_heads(checkpoint, stage.tensor_parallel_size, stage.ulysses_degree)
+    except ShardingError as error:
+        if options.model is not None:
+            raise
+        sentence = str(error).removesuffix(".")
+        raise InputError(f"{sentence}; this is the tiny checkpoint, as --model is not given.") from None
     check_checkpoint(checkpoint)
     return GenerationPlan(
         checkpoint=checkpoint,
