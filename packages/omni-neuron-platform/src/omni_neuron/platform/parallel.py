@@ -17,9 +17,7 @@ from omni_neuron.distributed.replica_groups import register_context
 from omni_neuron.distributed.topology import Topology, host_topology
 from omni_neuron.platform.placed_groups import replace_groups
 from omni_neuron.platform.stage_config.config import written_indices
-from omni_neuron.platform.stage_config.keys import REDUCE_DTYPES
 from omni_neuron.runtime import envs
-from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.mode import detect_mode
 from omni_neuron.runtime.value_kinds import INDEX_LIST
 
@@ -31,25 +29,19 @@ PLACEMENT = "placement"
 def layout_of(od_config: Any) -> ParallelLayout:
     """The layout that vLLM-Omni's configuration asks for: its degrees, and `placement` of model_config.
 
+    `check_config` has read the placement by its rule before.
+
     Raises:
-        InputError: the placement is no permutation of the ranks.
+        LayoutError: the placement is no permutation of the ranks.
     """
     degrees, placement = od_config.parallel_config, (od_config.model_config or {}).get(PLACEMENT)
-    if placement is not None:
-        try:
-            placement = INDEX_LIST.parse(placement)
-        except ValueError as error:
-            raise InputError(
-                f"{PLACEMENT} of model_config is {placement!r}, but it must be {INDEX_LIST.rule}; "
-                "write one rank for each position of the layout, or leave it out."
-            ) from error
     return ParallelLayout(
         tp=degrees.tensor_parallel_size,
         cp=degrees.ulysses_degree * degrees.ring_degree,
         cfg=degrees.cfg_parallel_size,
         ulysses=degrees.ulysses_degree,
         ring=degrees.ring_degree,
-        placement=placement,
+        placement=None if placement is None else INDEX_LIST.parse(placement),
     )
 
 
@@ -57,19 +49,11 @@ def tp_reduce_dtype(model_config: Mapping[str, Any] | None) -> torch.dtype:
     """The payload of tensor-parallel all-reduces: `tp_reduce_dtype` of the stage's `model_config`.
 
     Left out, it is float32 in CPU mode, which adds no rounding, and bfloat16 on hardware, which halves the
-    bytes on the wire.
-
-    Raises:
-        InputError: the configuration names another dtype.
+    bytes on the wire. `check_config` has read it by its rule before.
     """
     name = (model_config or {}).get(TP_REDUCE_DTYPE)
     if name is None:
         return torch.float32 if detect_mode().is_cpu else torch.bfloat16
-    if name not in REDUCE_DTYPES:
-        raise InputError(
-            f"{TP_REDUCE_DTYPE} of model_config is {name!r}, but it must be {' or '.join(REDUCE_DTYPES)}; "
-            "set one of them, or leave it out."
-        )
     dtype: torch.dtype = getattr(torch, name)
     return dtype
 
