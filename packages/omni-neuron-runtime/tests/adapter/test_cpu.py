@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from omni_neuron.runtime.adapter.cpu import CpuAdapter
@@ -36,9 +37,10 @@ def test_the_machine_is_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_operator_runs_and_traces() -> None:
     def double_it(x: torch.Tensor) -> torch.Tensor:
+        assert not isinstance(x, FakeTensor)
         return x * 2
 
-    operator = CpuAdapter().nki_op("omni_neuron_test::double_it", double_it)
+    operator = CpuAdapter().nki_op("omni_neuron_test::double_it", double_it, torch.empty_like)
     x = torch.arange(3.0)
     assert torch.equal(operator(x), x * 2)
     graph = make_fx(lambda y: operator(y) + 1, tracing_mode="fake")(x)
@@ -46,13 +48,15 @@ def test_an_operator_runs_and_traces() -> None:
     assert torch.equal(graph(x), x * 2 + 1)
 
 
-def test_an_operator_can_be_made_by_a_decorator() -> None:
-    @CpuAdapter().nki_op("omni_neuron_test::fill_with_one", mutates_args=("x",))
+def test_an_operator_may_change_its_argument() -> None:
     def fill_with_one(x: torch.Tensor) -> None:
         x.fill_(1)
 
+    operator = CpuAdapter().nki_op(
+        "omni_neuron_test::fill_with_one", fill_with_one, lambda x: None, mutates_args=("x",)
+    )
     x = torch.zeros(2)
-    fill_with_one(x)
+    operator(x)
     assert torch.equal(x, torch.ones(2))
 
 
@@ -70,13 +74,15 @@ def test_an_installed_interpreter_gets_the_kernel(importable: Any, monkeypatch: 
     importable.add(
         "some-interpreter",
         "1.0",
-        {"some_interpreter.py": "def wrap_nki(kernel):\n    return {2: lambda x: kernel(x)}\n"},
+        {"some_interpreter.py": "def simulate(kernel):\n    return lambda x: kernel(x)\n"},
     )
     points = importable.folder / "some_interpreter-1.0.dist-info" / "entry_points.txt"
-    points.write_text("[omni_neuron.test_runtime]\nx = some_interpreter:wrap_nki\n")
+    points.write_text("[omni_neuron.test_runtime]\nx = some_interpreter\n")
     monkeypatch.setattr("omni_neuron.runtime.adapter.cpu.NKI_RUNTIME_GROUP", "omni_neuron.test_runtime")
     monkeypatch.setenv("NKI_SIMULATOR", "1")
-    assert CpuAdapter().wrap_nki(lambda x: x + 1)[2](4) == 5
-    points.write_text(points.read_text() + "y = another:wrap\n")
-    with pytest.raises(SetupError, match=r"another:wrap, some_interpreter:wrap_nki all offer"):
+    assert CpuAdapter().nki().__name__ == "some_interpreter"
+    kernels = {1: lambda x: x - 1, 2: lambda x: x + 1}
+    assert CpuAdapter().wrap_nki(kernels)[2](4) == 5
+    points.write_text(points.read_text() + "y = another\n")
+    with pytest.raises(SetupError, match=r"another, some_interpreter all offer"):
         CpuAdapter().wrap_nki(lambda x: x)

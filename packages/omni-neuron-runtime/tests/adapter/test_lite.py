@@ -47,7 +47,7 @@ def test_every_member_is_reached(importable: Any) -> None:
     assert adapter.platform_target() == "trn3-rev2"
     assert adapter.hbm_bytes() == 36 << 30
     assert adapter.logical_core_count() == 64
-    assert adapter.nki_op("ns::op", len, ("x",)) == ("op", "ns::op", len, ("x",))
+    assert adapter.nki_op("ns::op", len, max, ("x",)) == ("op", "ns::op", len, ("x",))
     assert adapter.wrap_nki(len)[2] is len
     assert adapter.process_group_backend() == "cpu:gloo,neuron:neuron"
     import libtorch_neuronx_lite._compiler as compiler

@@ -23,7 +23,7 @@ def test_every_member_is_reached(importable: Any) -> None:
     adapter = TorchNeuronAdapter()
     assert adapter.platform_target() == "trn2"
     assert adapter.hbm_bytes() == 24 << 30
-    assert adapter.nki_op("ns::op", len) == ("ns::op", len, ())
+    assert adapter.nki_op("ns::op", len, max) == ("ns::op", len, ())
     assert adapter.wrap_nki(len)[2] is len
     assert adapter.compile_backend() == adapter.process_group_backend() == "neuron"
     adapter.register_replica_groups("tp", [(0, 1)])

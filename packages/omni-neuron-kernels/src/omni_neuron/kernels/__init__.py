@@ -1,1 +1,1 @@
-"""The place for kernels of Neuron devices; so far the torch form of attention, and the gate for kernels."""
+"""NKI kernels of Neuron devices, each with its torch twin, its shape gate and its torch operator."""

@@ -1,6 +1,7 @@
 """The private surface of the Neuron wheels that this project uses, in one protocol."""
 
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import Any, Protocol
 
 ReplicaGroups = tuple[tuple[int, ...], ...]
@@ -35,10 +36,17 @@ class NeuronAdapter(Protocol):
     def replica_groups(self, name: str) -> ReplicaGroups:
         """The partition registered under `name`; KeyError when there is none."""
 
+    def nki(self) -> ModuleType:
+        """The module `nki`, with `language`, `isa` and `collectives` in it: what kernel sources import."""
+
     def nki_op(
-        self, name: str, fn: Function | None = None, mutates_args: str | Iterable[str] = ()
+        self, name: str, fn: Function, fake: Function, mutates_args: str | Iterable[str] = ()
     ) -> Function:
-        """Make a torch operator of a Python function that launches a kernel; a decorator without `fn`."""
+        """Make a torch operator `namespace::name` of a function that launches a kernel.
+
+        `fake` returns empty tensors of the result's shapes and dtypes. The hardware libraries trace `fn`
+        itself instead, so that the kernel is seen by the compiler.
+        """
 
     def wrap_nki(self, kernel: Function) -> Any:
         """Launcher of an NKI kernel: `wrap_nki(kernel)[lnc](*args, **kwargs)`."""

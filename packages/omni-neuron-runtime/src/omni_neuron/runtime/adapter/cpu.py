@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from importlib.metadata import entry_points
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -40,37 +41,36 @@ class CpuAdapter:
     def replica_groups(self, name: str) -> ReplicaGroups:
         return self._groups[name]
 
-    def nki_op(
-        self, name: str, fn: Function | None = None, mutates_args: str | Iterable[str] = ()
-    ) -> Function:
-        def define(function: Function) -> Function:
-            operator = torch.library.custom_op(name, function, mutates_args=mutates_args)
-            operator.register_fake(function)
-            return operator
-
-        return define if fn is None else define(fn)
-
-    def wrap_nki(self, kernel: Function) -> Any:
-        """Hand the kernel to the interpreter offered under the entry point group `omni_neuron.nki_runtime`.
-
-        The entry point names a function with the signature of this one.
-        """
-        if not envs.nki_simulator():
-            raise SetupError(
-                f"A kernel runs on the CPU only in an interpreter: set {envs.nki_simulator.name}=1."
-            )
+    def nki(self) -> ModuleType:
+        """The interpreter's modules: what the one entry point of the group `omni_neuron.nki_runtime` names."""
         offers = list(entry_points(group=NKI_RUNTIME_GROUP))
         if not offers:
             raise SetupError(
-                f"{envs.nki_simulator.name}=1 needs an interpreter of NKI, and no installed package offers "
-                f"one as {NKI_RUNTIME_GROUP}: unset the variable to use the torch form of the kernel."
+                f"Kernels need NKI, and no installed package offers an interpreter of it as "
+                f"{NKI_RUNTIME_GROUP}: run pip install omni-neuron-sim, or unset {envs.nki_simulator.name} to "
+                f"use the torch forms."
             )
         if len(offers) > 1:
             names = ", ".join(sorted(offer.value for offer in offers))
             raise SetupError(
                 f"{names} all offer {NKI_RUNTIME_GROUP}, but one runs a kernel: uninstall the others."
             )
-        return offers[0].load()(kernel)
+        module: ModuleType = offers[0].load()
+        return module
+
+    def nki_op(
+        self, name: str, fn: Function, fake: Function, mutates_args: str | Iterable[str] = ()
+    ) -> Function:
+        operator = torch.library.custom_op(name, fn, mutates_args=mutates_args)
+        operator.register_fake(fake)
+        return operator
+
+    def wrap_nki(self, kernel: Function) -> Any:
+        if not envs.nki_simulator():
+            raise SetupError(
+                f"A kernel runs on the CPU only in an interpreter: set {envs.nki_simulator.name}=1."
+            )
+        return _Launcher(self.nki(), kernel)
 
     def compile_backend(self) -> str | None:
         return None
@@ -80,3 +80,15 @@ class CpuAdapter:
 
     def restore_gelu(self) -> None:
         """No wheel that wraps it is in this process."""
+
+
+class _Launcher:
+    """A kernel in the interpreter, launched as the hardware libraries launch it."""
+
+    def __init__(self, nki: ModuleType, kernel: Any) -> None:
+        self._nki = nki
+        self._kernel = kernel
+
+    def __getitem__(self, lnc: int) -> Function:
+        launch: Function = self._nki.simulate(self._kernel[lnc])
+        return launch

@@ -5,13 +5,14 @@ Member paths: those that the published plugin for SDK 2.32 and 2.33 uses.
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from omni_neuron.runtime import targets
 from omni_neuron.runtime.adapter.base import Function, ReplicaGroups, frozen_groups
-from omni_neuron.runtime.adapter.wheel_member import wheel_member
+from omni_neuron.runtime.adapter.wheel_member import installed_nki, wheel_member
 from omni_neuron.runtime.errors import SetupError
 from omni_neuron.runtime.lite_build import LITE_WHEEL, lite_problem, lite_remedy
 
@@ -50,8 +51,11 @@ class LiteAdapter:
     def replica_groups(self, name: str) -> ReplicaGroups:
         return frozen_groups(_member("_compiler.distributed.mesh_registry", "_MESH_REGISTRY")[name])
 
+    def nki(self) -> ModuleType:
+        return installed_nki()
+
     def nki_op(
-        self, name: str, fn: Function | None = None, mutates_args: str | Iterable[str] = ()
+        self, name: str, fn: Function, fake: Function, mutates_args: str | Iterable[str] = ()
     ) -> Function:
         define: Function = _member("_compiler", "nki_op")
         operator: Function = define(name, fn, mutates_args=mutates_args)

@@ -5,13 +5,14 @@ registers.
 """
 
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from omni_neuron.runtime import targets
 from omni_neuron.runtime.adapter.base import Function, ReplicaGroups, frozen_groups
-from omni_neuron.runtime.adapter.wheel_member import wheel_member
+from omni_neuron.runtime.adapter.wheel_member import installed_nki, wheel_member
 from omni_neuron.runtime.wheels import NEURON_INDEX
 
 PACKAGE = "torch_neuronx"
@@ -45,8 +46,11 @@ class TorchNeuronAdapter:
     def replica_groups(self, name: str) -> ReplicaGroups:
         return frozen_groups(_member("distributed.mesh_registry", "_MESH_REGISTRY")[name])
 
+    def nki(self) -> ModuleType:
+        return installed_nki()
+
     def nki_op(
-        self, name: str, fn: Function | None = None, mutates_args: str | Iterable[str] = ()
+        self, name: str, fn: Function, fake: Function, mutates_args: str | Iterable[str] = ()
     ) -> Function:
         define: Function = _member("", "nki_op")
         operator: Function = define(name, fn, mutates_args=mutates_args)

@@ -1,0 +1,85 @@
+"""Levels 0 and 1: the twin beside float64, and the kernel in the interpreter beside its twin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from omni_neuron.kernels.operator import load
+from omni_neuron.kernels.spec import KERNEL_BAR, Arguments, Case, KernelSpec, Results, as_results
+from omni_neuron.runtime.adapter import get_adapter
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Relative L2 errors of one case, the worst of all ranks and results, and what they may be."""
+
+    case: Case
+    twin_error: float
+    twin_bar: float
+    kernel_error: float
+    kernel_bar: float
+
+    @property
+    def holds(self) -> bool:
+        return self.twin_error <= self.twin_bar and self.kernel_error <= self.kernel_bar
+
+
+def prove(spec: KernelSpec, case: Case, lnc: int = 1, target: str = "trn2") -> Proof:
+    """Run oracle, twin and kernel of one case. Raises what the interpreter raises for a broken kernel."""
+    twin = spec.twin(case.ranks)
+    return Proof(
+        case,
+        worst_error(twin, spec.oracle(case.ranks)),
+        spec.twin_bar(case.dtype),
+        worst_error(interpret(spec, case.ranks, lnc, target), twin),
+        KERNEL_BAR[case.dtype],
+    )
+
+
+def interpret(
+    spec: KernelSpec, ranks: Sequence[Arguments], lnc: int = 1, target: str = "trn2"
+) -> list[Results]:
+    """The kernel's results in the interpreter, one tuple for each rank."""
+    run = get_adapter().nki().simulator.simulate
+    found = run(load(spec.source), *per_rank(ranks), lnc=lnc, ranks=len(ranks), target=target)
+    return [as_results(value) for value in (found if len(ranks) > 1 else [found])]
+
+
+def profiled(spec: KernelSpec, case: Case, lnc: int = 1, target: str = "trn2") -> Any:
+    """The interpreter's prediction of what the case costs: its `Profile`."""
+    run = get_adapter().nki().simulator.profile
+    kernel = load(spec.source)
+    flops = case.flops or None
+    return run(
+        kernel, *per_rank(case.ranks), lnc=lnc, ranks=len(case.ranks), target=target, useful_flops=flops
+    )
+
+
+def per_rank(ranks: Sequence[Arguments]) -> tuple[Any, ...]:
+    """Arguments of a launch: those of the one rank, or for each position the values of all ranks."""
+    if len(ranks) == 1:
+        return ranks[0]
+    gather = get_adapter().nki().simulator.PerRank
+    return tuple(gather(values) for values in zip(*ranks, strict=True))
+
+
+def relative_l2(found: Tensor, expected: Tensor) -> float:
+    """|found - expected| / |expected|, in float64; infinite where `found` is not finite."""
+    if found.shape != expected.shape:
+        raise ValueError(f"shapes {tuple(found.shape)} and {tuple(expected.shape)} must be equal.")
+    if not bool(found.isfinite().all()):
+        return float("inf")
+    size = float(expected.double().norm())
+    distance = float((found.double() - expected.double()).norm())
+    return distance / size if size else (0.0 if distance == 0 else float("inf"))
+
+
+def worst_error(found: Sequence[Results], expected: Sequence[Results]) -> float:
+    """The largest relative L2 over all ranks and results."""
+    return max(
+        relative_l2(f, e)
+        for rank, other in zip(found, expected, strict=True)
+        for f, e in zip(rank, other, strict=True)
+    )

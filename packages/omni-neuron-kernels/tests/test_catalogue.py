@@ -1,0 +1,27 @@
+"""Levels 0 and 1 of every kernel: the twin beside float64, the kernel beside its twin, on both LNC."""
+
+import pytest
+
+from omni_neuron.kernels.catalogue import KERNELS
+from omni_neuron.kernels.operator import load
+from omni_neuron.kernels.proof import prove
+from omni_neuron.sim.lint import lint
+
+CASES = [
+    pytest.param(name, index, id=f"{name}: {case.title}")
+    for name, spec in KERNELS.items()
+    for index, case in enumerate(spec.cases())
+]
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+@pytest.mark.parametrize(("name", "index"), CASES)
+def test_levels_0_and_1(name: str, index: int, lnc: int) -> None:
+    proof = prove(KERNELS[name], KERNELS[name].cases()[index], lnc)
+    assert proof.twin_error <= proof.twin_bar
+    assert proof.kernel_error <= proof.kernel_bar
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_source_is_python_that_compiles(name: str) -> None:
+    assert [str(finding) for finding in lint(load(KERNELS[name].source))] == []
