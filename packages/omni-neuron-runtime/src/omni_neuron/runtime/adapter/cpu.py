@@ -42,13 +42,13 @@ class CpuAdapter:
         return self._groups[name]
 
     def nki(self) -> ModuleType:
-        """The interpreter's modules: what the one entry point of the group `omni_neuron.nki_runtime` names."""
+        """The interpreter: the module that the one entry point of `omni_neuron.nki_runtime` names."""
         offers = list(entry_points(group=NKI_RUNTIME_GROUP))
         if not offers:
             raise SetupError(
                 f"Kernels need NKI, and no installed package offers an interpreter of it as "
-                f"{NKI_RUNTIME_GROUP}: run pip install omni-neuron-sim, or unset {envs.nki_simulator.name} to "
-                f"use the torch forms."
+                f"{NKI_RUNTIME_GROUP}: run pip install omni-neuron-sim, or unset {envs.nki_simulator.name} "
+                f"to use the torch forms."
             )
         if len(offers) > 1:
             names = ", ".join(sorted(offer.value for offer in offers))
