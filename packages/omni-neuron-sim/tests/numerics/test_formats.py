@@ -20,6 +20,19 @@ def test_narrow_floats_round_as_torch_does(values: np.ndarray) -> None:
         np.testing.assert_array_equal(ours, torch.from_numpy(normal).to(kind).float().numpy())
 
 
+def test_fp16_is_what_numpy_makes_of_it_also_in_windows_and_read_only() -> None:
+    stored = np.arange(2**16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+    wide = np.random.default_rng(0).normal(scale=2.0**-12, size=(256, 256)).astype(np.float32)
+    wide[0, :3] = 65519.996, 65520.0, -1e9  # the largest that rounds down, and what becomes infinite
+    constant = np.broadcast_to(np.float32(1 / 3), (2, 256))
+    with np.errstate(over="ignore"):
+        for part in (np.s_[:, :], np.s_[3:100, 1:200:3]):
+            np.testing.assert_array_equal(to_float32(stored[part]), stored[part].astype(np.float32))
+            found = encode(wide[part], formats.float16)
+            np.testing.assert_array_equal(found, wide[part].astype(np.float16))
+        np.testing.assert_array_equal(encode(constant, formats.float16), constant.astype(np.float16))
+
+
 def test_denormal_results_become_zero() -> None:
     """exp(-88) would be denormal: it is the reason why a row with a bound that is 88 nats loose is lost."""
     tiny = np.float32([2.0**-126, 2.0**-127, -(2.0**-140)])

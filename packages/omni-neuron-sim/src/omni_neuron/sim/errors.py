@@ -1,14 +1,13 @@
 """What the simulated machine refuses, always with the kernel's file and line, the rule and the numbers."""
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 _OWN = str(Path(__file__).parent)
 
 
-@dataclass(frozen=True)
-class SourceLine:
+class SourceLine(NamedTuple):
     """A line of kernel source."""
 
     file: str

@@ -10,7 +10,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from omni_neuron.sim.cost import constants as c
 from omni_neuron.sim.cost.cycles import clock_hz, collective_s, duration
@@ -21,8 +21,7 @@ from omni_neuron.sim.machine import Chip
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "dma", "sync", "collective")
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """An instruction in time. `waits_for` is the instruction of this core that held it up, -1 for none."""
 
     event: Event

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from omni_neuron.sim.errors import SourceLine, kernel_line
 from omni_neuron.sim.memory.access import bounding_box
@@ -19,8 +19,7 @@ SBUF_ADDRESSES, PSUM_ADDRESSES = 0, 1
 Meets = tuple[Hashable, tuple[tuple[int, int], ...]]  # the key of a meeting, and who takes part
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(NamedTuple):
     """A tensor as an instruction used it: how much, and which bytes of which storage."""
 
     space: MemorySpace
@@ -42,8 +41,7 @@ class Operand:
         return self.shape[0] * self.columns * self.dtype.itemsize
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One instruction."""
 
     opcode: str

@@ -1,5 +1,6 @@
 """One physical core in the middle of a kernel: what an instruction knows of where it runs."""
 
+import math
 import threading
 import weakref
 from collections import Counter
@@ -84,9 +85,7 @@ class Core:
         content: Array | None = None,
     ) -> Buffer:
         """A new buffer; shared HBM is one for both cores, found by the order of allocation."""
-        row = (
-            int(np.prod(shape[1:], dtype=np.int64)) if space.on_chip else int(np.prod(shape, dtype=np.int64))
-        )
+        row = math.prod(shape[1:] if space.on_chip else shape)
         shared = space is MemorySpace.shared_hbm
         named = bool(name)
         if not named:

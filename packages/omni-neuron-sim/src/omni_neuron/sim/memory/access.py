@@ -71,7 +71,9 @@ def locate(view: NkiTensor, skip_out_of_range: bool = False) -> Place:
         return _gathered(view, offset, skip_out_of_range)
     if view.free_index is not None:
         return _free_gathered(view, offset)
-    _check_bounds(view, offset)
+    if not view.in_range:
+        _check_bounds(view, offset)
+        view.in_range = not view.scalar_offsets
     return Place(offset)
 
 
@@ -79,17 +81,17 @@ def _check_bounds(view: NkiTensor, offset: int) -> None:
     row = view.row_elements
     if view.on_chip:
         first, column = divmod(offset, row)
-        span = sum((n - 1) * s for n, s in zip(view.shape[1:], view.strides[1:], strict=True))
         rows = view.buffer_.shape[0]
         last = first + view.shape[0] - 1
         if offset < 0 or last >= rows:
             raise KernelError("out-of-range", f"partitions {first} to {last} of {view!r}, which has {rows}.")
-        if column + span >= row:
+        if column + view.free_span >= row:
             raise KernelError(
-                "out-of-range", f"{view!r} reaches element {column + span} of a partition of {row} elements."
+                "out-of-range",
+                f"{view!r} reaches element {column + view.free_span} of a partition of {row} elements.",
             )
         return
-    span = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True))
+    span = (view.shape[0] - 1) * view.strides[0] + view.free_span
     if offset < 0 or offset + span >= row:
         raise KernelError("out-of-range", f"{view!r} reaches element {offset + span} of {row} in HBM.")
 
@@ -222,8 +224,7 @@ def write(
     A write is `synchronised` when both cores of the rank have come to it, as they have to a collective.
     """
     core = current_core()
-    repeated = any(stride == 0 and size > 1 for size, stride in zip(view.shape, view.strides, strict=True))
-    if repeated and view.vector_offset is None:
+    if 0 in view.strides and view.vector_offset is None and _repeats(view):
         raise KernelError("access-pattern", f"{view!r} repeats elements (stride 0), so it cannot be written.")
     place = locate(view, skip_out_of_range)
     buffer = view.buffer_
@@ -249,6 +250,10 @@ def write(
         accumulated(view, place.offset)[...] = False
     if buffer.address is not None:
         aliasing.overwrite_neighbours(core, view, place.offset)
+
+
+def _repeats(view: NkiTensor) -> bool:
+    return any(stride == 0 and size > 1 for size, stride in zip(view.shape, view.strides, strict=True))
 
 
 def _mark(view: NkiTensor, offset: int, undefined: Codes | None, mask: npt.NDArray[np.bool_] | None) -> None:
@@ -296,7 +301,7 @@ def accumulated(view: NkiTensor, offset: int) -> Array:
 def bounding_box(view: NkiTensor, offset: int) -> tuple[int, int, int, int]:
     """First and last partition and first and last byte within a partition (row 0 and flat bytes in HBM)."""
     size = view.itemsize
-    span = sum((n - 1) * s for n, s in zip(view.shape[1:], view.strides[1:], strict=True))
+    span = view.free_span
     if not view.on_chip:
         span += (view.shape[0] - 1) * view.strides[0]
         return 0, 0, offset * size, (offset + span + 1) * size - 1

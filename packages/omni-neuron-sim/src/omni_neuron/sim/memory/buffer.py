@@ -42,6 +42,7 @@ class Buffer:
     `bytes` holds elements in row-major order; on chip a row is one partition. `undefined` has one code per
     granule (`granule` bytes, one element until somebody reinterprets the type): 0 where the content is
     defined.
+    `row_elements` are those of one partition on chip, of the whole tensor in HBM.
     `complete` is true when no granule is undefined, so that most reads need not look.
     """
 
@@ -50,8 +51,10 @@ class Buffer:
         self.allocation = allocation
         self.dtype = allocation.dtype
         self.space = allocation.space
+        self.on_chip = allocation.space.on_chip
         self.shape = allocation.shape
         self.size = math.prod(allocation.shape)
+        self.row_elements = self.size // self.shape[0] if self.on_chip else self.size
         self.precise = precise
         self.storage = storage_of(allocation.dtype, precise)
         if content is None:
@@ -69,11 +72,6 @@ class Buffer:
         self.exchanged = False  # a collective has read or written it
         self.argument = content is not None
         self.races: RaceMap | None = None
-
-    @property
-    def row_elements(self) -> int:
-        """Elements of one partition on chip, of the whole tensor in HBM."""
-        return self.size // self.shape[0] if self.space.on_chip else self.size
 
     @property
     def address(self) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """The memories that a kernel can name."""
 
 from enum import StrEnum
+from functools import cached_property
 
 
 class MemorySpace(StrEnum):
@@ -11,6 +12,6 @@ class MemorySpace(StrEnum):
     private_hbm = "private_hbm"
     shared_hbm = "shared_hbm"
 
-    @property
+    @cached_property
     def on_chip(self) -> bool:
         return self in (MemorySpace.sbuf, MemorySpace.psum)

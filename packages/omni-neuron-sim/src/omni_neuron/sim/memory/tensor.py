@@ -49,10 +49,18 @@ class FreeIndex:
 
 
 class NkiTensor:
-    """A view; see the module. Made by `nl.ndarray`, by indexing and by the methods below, never directly."""
+    """A view; see the module. Made by `nl.ndarray`, by indexing and by the methods below, never directly.
+
+    It never changes, so what instructions ask again and again is worked out once:
+        columns: elements per partition.
+        row_elements: elements, in the view's dtype, of one partition of the storage (of all of it in HBM).
+        free_span: elements from the first to the last of a partition, less one.
+        in_range: whether its bounds were checked and found good.
+    """
 
     __slots__ = (
-        "buffer_", "dtype", "free_index", "offset", "scalar_offsets", "shape", "strides", "vector_offset",
+        "buffer_", "columns", "dtype", "free_index", "free_span", "in_range", "offset", "on_chip",
+        "row_elements", "scalar_offsets", "shape", "strides", "vector_offset",
     )  # fmt: skip
 
     def __init__(
@@ -67,13 +75,18 @@ class NkiTensor:
         free_index: FreeIndex | None = None,
     ) -> None:
         self.buffer_ = buffer
-        self.shape = tuple(int(n) for n in shape)
-        self.strides = tuple(int(n) for n in strides)
+        self.shape = tuple(map(int, shape))
+        self.strides = tuple(map(int, strides))
         self.offset = int(offset)
         self.dtype = dtype or buffer.dtype
         self.scalar_offsets = scalar_offsets
         self.vector_offset = vector_offset
         self.free_index = free_index
+        self.on_chip = buffer.on_chip
+        self.columns = math.prod(self.shape[1:])
+        self.row_elements = buffer.row_elements * buffer.dtype.itemsize // self.dtype.itemsize
+        self.free_span = sum((n - 1) * s for n, s in zip(self.shape[1:], self.strides[1:], strict=True))
+        self.in_range = False
 
     @classmethod
     def whole(cls, buffer: Buffer) -> "NkiTensor":
@@ -111,10 +124,6 @@ class NkiTensor:
         return self.buffer_.space
 
     @property
-    def on_chip(self) -> bool:
-        return self.buffer_.space.on_chip
-
-    @property
     def ndim(self) -> int:
         return len(self.shape)
 
@@ -131,18 +140,8 @@ class NkiTensor:
         return self.buffer_.address
 
     @property
-    def row_elements(self) -> int:
-        """Elements, in the view's dtype, of one partition of the storage (of all of it in HBM)."""
-        return self.buffer_.row_elements * self.buffer_.dtype.itemsize // self.dtype.itemsize
-
-    @property
     def partitions(self) -> int:
         return self.shape[0]
-
-    @property
-    def columns(self) -> int:
-        """Elements per partition."""
-        return math.prod(self.shape[1:])
 
     @property
     def start_partition(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+import torch
 
 Array = npt.NDArray[Any]
 Kind = Literal["float", "int", "bool", "packed"]
@@ -119,7 +120,14 @@ def storage_of(dtype: DType, precise: bool) -> np.dtype[Any]:
 
 def to_float32(stored: Array) -> npt.NDArray[np.float32]:
     """Stored elements as fp32, the format in which the engines compute."""
+    if stored.dtype == np.float16:
+        return _through_torch(stored, torch.float32)
     return stored if stored.dtype == np.float32 else stored.astype(np.float32)
+
+
+def _through_torch(values: Array, dtype: torch.dtype) -> Array:
+    """Conversions of fp16, which torch vectorises and numpy does not; the rounding is the same."""
+    return np.asarray(torch.from_numpy(np.require(values, requirements="W")).to(dtype).numpy())
 
 
 def encode(values: Array, dtype: DType, precise: bool = True) -> Array:
@@ -139,6 +147,8 @@ def encode(values: Array, dtype: DType, precise: bool = True) -> Array:
         wide = _flush(wide)
     if storage == np.float32:
         return _round_tfloat32(wide) if precise and dtype is tfloat32 else wide
+    if dtype is float16:
+        return _through_torch(wide, torch.float16)
     if dtype in FP8:
         wide = saturate(wide, dtype)
     with np.errstate(over="ignore"):

@@ -174,8 +174,7 @@ def check_columns(dst: NkiTensor, n: int) -> None:
     bank = core.chip.core.memory.psum_bank_bytes
     base = dst.address[1] if dst.address else 0
     first = base + dst.offset % dst.row_elements * dst.itemsize
-    span = sum((c - 1) * s for c, s in zip(dst.shape[1:], dst.strides[1:], strict=True)) * dst.itemsize
-    last = first + span + dst.itemsize - 1
+    last = first + (dst.free_span + 1) * dst.itemsize - 1
     if first // bank != last // bank:
         raise KernelError(
             "psum-bank",
@@ -209,7 +208,7 @@ def accumulate_into(dst: NkiTensor, product: Array, codes: Codes | None, accumul
             codes = merge(codes, np.where(mask, before.undefined, 0).astype(np.uint8))
     buffer.read_since_matmul = False
     write(dst, encode(product, dst.dtype, buffer.precise), spread(codes, dst.shape))
-    accumulated(dst, offset)[...] = True
+    mask[...] = True
 
 
 @instruction

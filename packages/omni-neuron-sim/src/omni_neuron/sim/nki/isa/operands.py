@@ -91,8 +91,8 @@ def store(dst: NkiTensor, result: Array, codes: Codes | None = None, mask: Array
 
 
 def _warn_of_overflow(result: Array, dtype: DType) -> None:
-    beyond = np.isfinite(result) & (np.abs(result) > dtype.largest * (1 + 2**-11))
-    if beyond.any():
+    beyond = np.abs(result) > dtype.largest * (1 + 2**-11)
+    if beyond.any() and (beyond := beyond & np.isfinite(result)).any():
         largest = float(np.abs(result[beyond]).max())
         warn(f"{int(beyond.sum())} values up to {largest:g} exceed {dtype!s}'s {dtype.largest:g}")
 

@@ -1,5 +1,6 @@
 """Making tensors, and what of the memories a kernel may ask (`nl.tile_size`)."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ def _check(
         raise KernelError(
             "partitions", f"shape = {list(shape)}: dimension 0 is the partition, of which there are 128."
         )
-    row = int(np.prod(shape[1:], dtype=np.int64)) * dtype.itemsize
+    row = math.prod(shape[1:]) * dtype.itemsize
     limit = usable_sbuf(memory) if space is MemorySpace.sbuf else memory.psum_partition_bytes
     partition, start = address if address is not None else (0, 0)
     if start + row > limit or start < 0:
