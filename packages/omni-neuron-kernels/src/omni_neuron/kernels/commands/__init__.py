@@ -1,0 +1,1 @@
+"""Verbs of the `omni-neuron` command that this package brings."""

@@ -1,0 +1,128 @@
+"""`omni-neuron kernels`: what kernels there are, whether they are right, and what they would cost."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omni_neuron.kernels.spec import KernelSpec
+
+SUMMARY = "List the NKI kernels, prove them in the interpreter, predict what they cost."
+ALL = "all"
+FAILED = 1
+PREDICTION = "Predicted by the interpreter's cost model; nothing here was measured on a device."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the verb."""
+    actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    actions.add_parser("ls", help="name, summary, roundings and limits of every kernel", allow_abbrev=False)
+    test = actions.add_parser(
+        "test",
+        help="twin beside float64, kernel beside twin; exit status 1 when one fails",
+        description="Relative L2 of the twin beside float64 and of the kernel in the interpreter beside its "
+        "twin, each with its bar.",
+        allow_abbrev=False,
+    )
+    cost = actions.add_parser(
+        "roofline",
+        help="time, busiest engine and share of the roofline bound",
+        description=f"{PREDICTION} The bound is min(peak, arithmetic intensity x DMA bandwidth).",
+        allow_abbrev=False,
+    )
+    for each in (test, cost):
+        each.add_argument("name", metavar="NAME", help=f"a kernel of ls, or {ALL}")
+        each.add_argument(
+            "--lnc", type=int, choices=(1, 2), help="physical cores that share the launch (default: both)"
+        )
+        each.add_argument(
+            "--target", choices=("trn2", "trn3"), default="trn2", help="machine (default: %(default)s)"
+        )
+    cost.add_argument(
+        "--trace",
+        metavar="FILE",
+        help="write a trace for ui.perfetto.dev; where there are several, FILE-1, FILE-2 and so on",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, prove or predict.
+
+    Returns:
+        1 where a proof fails, else 0. Bad input and a missing interpreter are exceptions.
+    """
+    from omni_neuron.kernels.catalogue import KERNELS
+    from omni_neuron.kernels.report import catalogue_table
+
+    if args.action == "ls":
+        print(catalogue_table(KERNELS.values()))
+        return 0
+    specs = _named(args.name)
+    lncs = (1, 2) if args.lnc is None else (args.lnc,)
+    if args.action == "test":
+        return _test(specs, lncs, args.target)
+    _roofline(specs, lncs, args.target, args.trace)
+    return 0
+
+
+def _named(name: str) -> list[KernelSpec]:
+    from omni_neuron.kernels.catalogue import KERNELS
+    from omni_neuron.runtime.errors import InputError
+
+    if name == ALL:
+        return list(KERNELS.values())
+    if name not in KERNELS:
+        raise InputError(f"There is no kernel {name!r}: use one of {', '.join(KERNELS)}, or {ALL}.")
+    return [KERNELS[name]]
+
+
+def _test(specs: Sequence[KernelSpec], lncs: Sequence[int], target: str) -> int:
+    from omni_neuron.kernels.proof import prove
+    from omni_neuron.kernels.report import PROOF_HEADER, PROOF_WIDTHS, proof_cells, row
+
+    print(f"Relative L2: the twin beside float64, the kernel in the interpreter ({target}) beside its twin.")
+    failures = 0
+    for spec in specs:
+        print(f"\n{spec.name}\n{row(PROOF_HEADER, PROOF_WIDTHS)}")
+        for case in spec.cases():
+            for lnc in lncs:
+                proof = prove(spec, case, lnc, target)
+                failures += not proof.holds
+                print(row(proof_cells(proof, lnc), PROOF_WIDTHS), flush=True)
+    print(f"\n{failures} of them fail." if failures else "\nAll hold.")
+    return FAILED if failures else 0
+
+
+def _roofline(specs: Sequence[KernelSpec], lncs: Sequence[int], target: str, trace: str | None) -> None:
+    from omni_neuron.kernels.report import ROOFLINE_HEADER, ROOFLINE_WIDTHS, roofline_cells, row
+    from omni_neuron.kernels.roofline import roofline
+
+    print(f"{PREDICTION}\n{target}; the bound is min(peak, FLOP/B x DMA bandwidth) of the cores of a launch.")
+    runs = [(spec, case, lnc) for spec in specs for case in spec.roofline() for lnc in lncs]
+    shown = ""
+    for number, (spec, case, lnc) in enumerate(runs, start=1):
+        if spec.name != shown:
+            print(f"\n{spec.name}\n{row(ROOFLINE_HEADER, ROOFLINE_WIDTHS)}")
+            shown = spec.name
+        found, cost = roofline(spec, case, lnc, target)
+        print(row(roofline_cells(found), ROOFLINE_WIDTHS), flush=True)
+        if trace is not None:
+            _write_trace(cost, trace, number if len(runs) > 1 else None)
+
+
+def _write_trace(cost: Any, trace: str, number: int | None) -> None:
+    from pathlib import Path
+
+    from omni_neuron.runtime.errors import InputError
+
+    path = Path(trace)
+    if number is not None:
+        path = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    try:
+        cost.write_perfetto(path)
+    except OSError as error:
+        raise InputError(
+            f"trace={str(path)!r} must be a file that can be written: {error.strerror}."
+        ) from None
