@@ -6,15 +6,18 @@ the whole group, and keeps what its own rank computed.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _resolve_process_group
+from torch._C._distributed_c10d import _resolve_process_group
 
 from omni_neuron.kernels.operator import launch, load
 from omni_neuron.kernels.proof import per_rank
 from omni_neuron.runtime import envs
 from omni_neuron.runtime.adapter import ReplicaGroups, get_adapter
+
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import GroupName  # absent from older versions
 
 ALONE = ""
 
@@ -46,16 +49,9 @@ def _interpret(source: str, group_name: str, groups: ReplicaGroups, arguments: t
     """All ranks of the group in this process; the interpreter numbers them by their place in the list."""
     gathered, place = _everybody(group_name, groups, arguments)
     together = (tuple(range(len(gathered))),)
-    found = (
-        get_adapter()
-        .nki()
-        .simulator.simulate(
-            load(source),
-            *per_rank([(*values, together) for values in gathered]),
-            lnc=envs.logical_nc_config(),
-            ranks=len(gathered),
-        )
-    )
+    run = get_adapter().nki().simulator.simulate
+    shared = per_rank([(*values, together) for values in gathered])
+    found = run(load(source), *shared, lnc=envs.logical_nc_config(), ranks=len(gathered))
     return found[place]
 
 
@@ -66,7 +62,7 @@ def _everybody(
 
     This rank's own are the very tensors that were passed, so that a kernel can write into them.
     """
-    process_group = _resolve_process_group(group_name)
+    process_group = _resolve_process_group(cast("GroupName", group_name))
     gathered: list[Any] = [None] * process_group.size()
     dist.all_gather_object(gathered, arguments, group=process_group)
     # The process group has sorted its ranks; the partition keeps their order.
