@@ -5,6 +5,7 @@ from typing import Any
 from omni_neuron.kernels.nki import nisa, nl
 
 PARTITIONS = 128
+RESERVE = 1024  # bytes of a partition that small tiles may take beside rotations
 
 
 def cores() -> tuple[int, int]:
@@ -32,3 +33,37 @@ def broadcast_row(row: Any, width: int) -> Any:
     tile = nl.ndarray((PARTITIONS, width), row.dtype)
     nisa.dma_copy(tile, row.ap([[0, PARTITIONS], [1, width]]))
     return tile
+
+
+def itemsize(dtype: Any) -> int:
+    """Bytes of one element, of the dtypes that kernels take and compute in."""
+    return 4 if dtype == nl.float32 else 2
+
+
+def rotation(width: int, dtype: Any, count: int, sets: int = 1, beside: int = 0) -> list[Any]:
+    """Tiles `[128, width]` for the steps of a loop to take in turn, so that four steps are under way at once.
+
+    Fewer where the loop has fewer than four steps, or where `sets` rotations of this size do not fit with
+    `beside` bytes of a partition next to them.
+    """
+    room = (nl.tile_size.sbuf_fmax_bytes - beside - RESERVE) // (sets * width * itemsize(dtype))
+    return [nl.ndarray((PARTITIONS, width), dtype) for _ in range(max(1, min(4, count, room)))]
+
+
+def turn(tiles: list[Any], index: int, rows: int) -> Any:
+    """What step `index` takes of a rotation: a tile of so many rows."""
+    return tiles[index % len(tiles)][0:rows]
+
+
+def staggered(count: int, stages: int, depth: int) -> list[Any]:
+    """(stage, index) in the order of a software pipeline over `count` pieces of work.
+
+    Each stage of a piece is issued next to the stage before it of the piece that follows. No more than
+    `depth` pieces are under way at once: what the first stage writes may rotate through so many tiles.
+    """
+    delays = [min(stage, depth - 1) for stage in range(stages)]
+    order = []
+    for step in range(count + delays[-1]):
+        pieces = [(stage, step - delays[stage]) for stage in range(stages)]
+        order += [(stage, index) for stage, index in pieces if 0 <= index < count]
+    return order

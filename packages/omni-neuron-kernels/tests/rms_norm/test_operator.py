@@ -1,0 +1,86 @@
+import pytest
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.proof import relative_l2
+from omni_neuron.kernels.rms_norm import rms_norm
+from omni_neuron.kernels.rms_norm.operator import MAX_WIDTH, fits_rms_norm
+from omni_neuron.kernels.rms_norm.spec import RMS_NORM, rms_norm_oracle
+from omni_neuron.kernels.rms_norm.twin import rms_norm_twin
+from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.testing import run_on_device
+
+EPS = 1e-6
+DTYPES = [torch.bfloat16, torch.float32]
+
+
+def arguments(dtype: torch.dtype, *shape: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(sum(shape))
+    x = torch.randn(shape, generator=generator)
+    return x.to(dtype), (1 + 0.3 * torch.randn(shape[-1], generator=generator)).to(dtype)
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+
+
+@pytest.mark.hardware
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_against_float64(dtype: torch.dtype) -> None:
+    x, weight = arguments(dtype, 2, 150, 640)
+    actual = run_on_device(rms_norm, x, weight, EPS)
+    assert relative_l2(actual, rms_norm_oracle(x, weight, EPS)) <= RMS_NORM.twin_bar(dtype)
+
+
+@pytest.mark.parametrize("lnc", ["1", "2"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_in_the_interpreter_the_kernel_runs(
+    interpreter: None, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, lnc: str
+) -> None:
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
+    x, weight = arguments(dtype, 2, 3, 35, 96)
+    found, twin = rms_norm(x, weight, EPS), rms_norm_twin(x, weight, EPS)
+    assert found.dtype == dtype
+    assert relative_l2(found, twin) <= KERNEL_BAR[dtype]
+
+
+def test_a_view_is_what_it_shows(interpreter: None) -> None:
+    x, weight = arguments(torch.float32, 40, 30)
+    view = x.T[:, 4:24]
+    assert relative_l2(rms_norm(view, weight[:20], EPS), rms_norm_twin(view, weight[:20], EPS)) <= 1e-6
+
+
+def test_elsewhere_the_twin_runs() -> None:
+    x, weight = arguments(torch.bfloat16, 7, 24)
+    assert torch.equal(rms_norm(x, weight, EPS), rms_norm_twin(x, weight, EPS))
+
+
+def test_what_the_gate_refuses_goes_to_the_twin(interpreter: None) -> None:
+    x, weight = arguments(torch.bfloat16, 7, 24)
+    assert torch.equal(rms_norm(x, weight.float(), EPS), rms_norm_twin(x, weight.float(), EPS))
+
+
+def test_the_gate() -> None:
+    x, weight = arguments(torch.bfloat16, 4, 16)
+    assert fits_rms_norm(x, weight)
+    assert fits_rms_norm(x.float(), weight.float())
+    assert not fits_rms_norm(x, weight.float())
+    assert not fits_rms_norm(x.half(), weight.half())
+    assert not fits_rms_norm(x, weight[:8])
+    assert not fits_rms_norm(x[:0], weight)
+    wide = torch.zeros(1, MAX_WIDTH + 1)
+    assert fits_rms_norm(wide[:, 1:], wide[0, 1:])
+    assert not fits_rms_norm(wide, wide[0])
+
+
+def test_the_operator_is_sound(interpreter: None) -> None:
+    x, weight = arguments(torch.bfloat16, 2, 5, 32)
+    torch.library.opcheck(torch.ops.omni_neuron.rms_norm.default, (x, weight, EPS))
+
+
+def test_one_graph(interpreter: None) -> None:
+    x, weight = arguments(torch.bfloat16, 2, 5, 32)
+    compiled = torch.compile(rms_norm, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(x, weight, EPS), rms_norm(x, weight, EPS))
