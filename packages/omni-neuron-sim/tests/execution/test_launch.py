@@ -1,5 +1,5 @@
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -187,3 +187,28 @@ def test_arrays_in_an_object_become_tensors() -> None:
 def test_results_follow_arrays_inside_tuples() -> None:
     found = simulate(lambda pair: doubled(pair[0]), (torch.ones(2, 2), 3))
     assert torch.equal(found, torch.full((2, 2), 2.0))
+
+
+class Pair(NamedTuple):
+    first: Any
+    second: Any
+
+
+@dataclass(frozen=True)
+class Layer(nl.NKIObject):
+    weights: Any
+    biases: tuple[Any, ...] = ()
+
+
+def test_arrays_are_found_however_deep_they_lie() -> None:
+    def kernel(x: Any, layer: Layer) -> Any:
+        tiles = [nl.load(t) for t in (x, layer.weights.first, *layer.weights.second.biases)]
+        for tile in tiles[1:]:
+            nisa.tensor_tensor(tiles[0], tiles[0], tile, nl.add)
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, tiles[0])
+        return out
+
+    x = torch.ones(2, 2)
+    found = simulate(kernel, x, Layer(Pair(2 * x, Layer(None, (3 * x, 4 * x)))))
+    assert torch.equal(found, 10 * x)

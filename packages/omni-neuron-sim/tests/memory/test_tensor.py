@@ -248,3 +248,19 @@ def test_trn3_gathers_along_the_free_dimension(group: int) -> None:
         np.testing.assert_allclose(found[p], x[p, columns], rtol=1e-6)
     with pytest.raises(KernelError, match="needs trn3"):
         simulate(kernel, x, index, eye, target="trn2")
+
+
+def test_a_run_time_offset_may_cross_the_rows_of_its_dimension() -> None:
+    """value * the elements behind indirect_dim, whatever that dimension holds, within the tensor."""
+
+    def kernel(x: Any, at: Any) -> Any:
+        tile = nl.ndarray((2, 4), x.dtype)
+        nisa.dma_copy(tile, x.ap([[4, 2], [1, 4]], scalar_offset=nl.load(at), indirect_dim=1))
+        out = nl.ndarray((2, 4), x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(out, tile)
+        return out
+
+    x = np.arange(3 * 5 * 4, dtype=np.float32).reshape(3, 5, 4)
+    np.testing.assert_array_equal(simulate(kernel, x, np.array([[7]], np.int32)), x.reshape(15, 4)[7:9])
+    with pytest.raises(KernelError, match="reaches element 63 of 60"):
+        simulate(kernel, x, np.array([[14]], np.int32))

@@ -173,3 +173,41 @@ def test_a_core_sends_to_its_sibling_only() -> None:
     simulate(kernel, X, -1, lnc=2)
     with pytest.raises(KernelError, match="core 0 sends to 0 and receives from 1: both are 1"):
         simulate(kernel, X, 0, lnc=2)
+
+
+@pytest.mark.parametrize("different", [False, True])
+def test_both_cores_may_do_the_same_work(different: bool) -> None:
+    """Each writes a scratch tensor and reads it, without meeting; what they write must be the same."""
+
+    def kernel(x: Any) -> Any:
+        scratch = nl.ndarray((128, 8), x.dtype, buffer=nl.shared_hbm, name="scratch")
+        out = nl.ndarray((128, 8), x.dtype, buffer=nl.shared_hbm)
+        tile = nl.load(x[0:128])
+        nisa.tensor_scalar(tile, tile, nl.add, float(nl.program_id(0)) if different else 1.0)
+        nisa.dma_copy(scratch, tile)
+        nisa.dma_copy(tile, scratch)
+        nisa.dma_copy(out, tile)
+        return out
+
+    if different:
+        with pytest.raises(KernelError, match=r"no nisa\.core_barrier") as caught:
+            simulate(kernel, X, lnc=2)
+        assert caught.value.rule == "race"
+    else:
+        np.testing.assert_array_equal(simulate(kernel, X, lnc=2), X[:128] + 1)
+
+
+def test_rows_that_a_scatter_skips_are_no_race() -> None:
+    """Each core scatters its rows; the other core's, and row 0 with them, are out of its range."""
+
+    def kernel(table: Any, rows: Any) -> None:
+        me = nl.program_id(0)
+        tile = nl.ndarray((4, 8), table.dtype)
+        nisa.memset(tile, float(me + 1))
+        at = table.ap([[8, 4], [1, 8]], vector_offset=nl.load(rows[me]))
+        nisa.dma_copy(at, tile, oob_mode=nisa.oob_mode.skip)
+
+    table = np.zeros((8, 8), np.float32)
+    rows = np.array([[0, 1, 99, 99], [99, 4, 5, 6]], np.int32)[..., None]
+    simulate(kernel, table, rows, lnc=2)
+    np.testing.assert_array_equal(table[:, 0], [1, 1, 0, 0, 2, 2, 2, 0])

@@ -170,3 +170,21 @@ def test_adding_after_a_read_without_saying_so_is_warned_of() -> None:
             found = on_tiles(lambda d, x, n=reads: body(d, x, n), a, shape=(32, 32), dtype="float32")
         assert len([w for w in caught if "accumulate=None adds" in str(w.message)]) == reads
         np.testing.assert_allclose(found, 3 * product(a, a), atol=1e-3)
+
+
+@pytest.mark.parametrize(("target", "warned"), [("trn2", 1), ("trn3", 0)])
+def test_a_filled_tile_is_added_to(target: str, warned: int) -> None:
+    a = normal(32, 32)
+
+    def body(dst: Any, x: Any) -> None:
+        psum = nl.ndarray((32, 32), nl.float32, buffer=nl.psum)
+        nisa.memset(psum, 2.0)
+        for _ in range(2):
+            nisa.nc_matmul(psum, x, x, accumulate=True)
+        nisa.tensor_copy(dst, psum)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = on_tiles(body, a, shape=(32, 32), dtype="float32", target=target)
+    assert len([w for w in caught if "adds to what another engine wrote" in str(w.message)]) == warned
+    np.testing.assert_allclose(found, 2 + 2 * product(a, a), atol=1e-4)

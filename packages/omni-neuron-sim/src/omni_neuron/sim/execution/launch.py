@@ -188,17 +188,17 @@ def _argument(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTens
         raise KernelError("arguments", f"{name} is a list, which kernels do not take: pass a tuple.")
     if isinstance(value, NKIObject):
         return _object(core, name, value, placed)
-    if type(value) is tuple:
-        return tuple(_argument(core, f"{name}_{i}", v, placed) for i, v in enumerate(value))
+    if isinstance(value, tuple):
+        parts = [_argument(core, f"{name}_{i}", v, placed) for i, v in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _object(core: Core, name: str, value: NKIObject, placed: list[tuple[Any, NkiTensor]]) -> NKIObject:
     """The object with its arrays as tensors; one without arrays is passed as it is."""
-    fields = getattr(value, "__dict__", {})
-    if not any(is_array(v) for v in fields.values()):
+    if not any(is_array(leaf) for leaf in _leaves(value)):
         return value
     made = copy(value)
-    for field, inner in fields.items():
+    for field, inner in vars(value).items():
         object.__setattr__(made, field, _argument(core, f"{name}.{field}", inner, placed))
     return made

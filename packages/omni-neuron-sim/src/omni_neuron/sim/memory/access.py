@@ -62,7 +62,7 @@ def locate(view: NkiTensor, skip_out_of_range: bool = False) -> Place:
     offset = view.offset
     for scalar in view.scalar_offsets:
         value = scalar_value(scalar.source)
-        if not 0 <= value < scalar.limit:
+        if scalar.limit is not None and not 0 <= value < scalar.limit:
             raise KernelError(
                 "out-of-range", f"a run-time offset of {value} into {view!r} must be below {scalar.limit}."
             )
@@ -171,7 +171,7 @@ def read(view: NkiTensor, skip_out_of_range: bool = False) -> Content:
     place = locate(view, skip_out_of_range)
     buffer = view.buffer_
     if core.lnc > 1 and buffer.space is MemorySpace.shared_hbm:
-        races.note_read(core, view, place.offset, place.indices)
+        races.note_read(core, view, place)
     if buffer.space is MemorySpace.psum:
         buffer.read_since_matmul = True
     if place.indices is not None:
@@ -232,7 +232,8 @@ def write(
     if undefined is not None:
         undefined = undefined.reshape(view.shape)
     if core.lnc > 1 and buffer.space is MemorySpace.shared_hbm and not synchronised:
-        races.note_write(core, view, place.offset, place.indices, stored)
+        written = None if mask is None else np.broadcast_to(mask, view.shape)
+        races.note_write(core, view, place, stored, written)
     buffer.written = True
     if undefined is not None:
         buffer.complete = False

@@ -91,5 +91,5 @@ class RaceMap:
     """Who last wrote and read each element of HBM that two cores share, and before which synchronisation."""
 
     def __init__(self, size: int) -> None:
-        self.writer = np.zeros(size, dtype=np.int32)  # epoch * 4 + core + 1; 0 for nobody
+        self.writer = np.zeros(size, dtype=np.int32)  # epoch * 4 + core + 1, or + 3 for both; 0 for nobody
         self.reader = np.zeros((2, size), dtype=np.int32)  # per core: epoch + 1 of its last read

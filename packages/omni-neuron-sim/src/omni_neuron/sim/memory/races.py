@@ -1,6 +1,7 @@
 """Races of the two cores that share HBM.
 
-Between two of their meetings neither may touch what the other writes; a write of the same bytes is let pass.
+Between two of their meetings neither may touch what the other writes. A write that changes nothing is let
+pass: both cores may do the same work.
 """
 
 from typing import TYPE_CHECKING
@@ -13,7 +14,10 @@ from omni_neuron.sim.numerics.formats import Array, storage_of
 
 if TYPE_CHECKING:
     from omni_neuron.sim.execution.core import Core
+    from omni_neuron.sim.memory.access import Place
     from omni_neuron.sim.memory.tensor import NkiTensor
+
+BOTH = 3  # in the map of writers: both cores wrote the same
 
 
 def _elements(view: "NkiTensor", offset: int, indices: Array | None, table: Array) -> Array:
@@ -35,38 +39,71 @@ def _same_elements(view: "NkiTensor") -> bool:
     return view.itemsize == view.buffer_.dtype.itemsize
 
 
-def note_read(core: "Core", view: "NkiTensor", offset: int, indices: Array | None) -> None:
+def note_read(core: "Core", view: "NkiTensor", place: "Place") -> None:
     if not _same_elements(view) or (view.buffer_.argument and not view.buffer_.written):
         return
     table = _map(view)
+    indices = _reached(place, None)
     other = core.epoch * 4 + (1 - core.core_id) + 1
-    if (_elements(view, offset, indices, table.writer) == other).any():
+    if (_elements(view, place.offset, indices, table.writer) == other).any():
         raise _race(core, view, "reads what core", "wrote")
     if indices is not None:
         table.reader[core.core_id][indices] = core.epoch + 1
     else:
-        _elements(view, offset, None, table.reader[core.core_id])[...] = core.epoch + 1
+        _elements(view, place.offset, None, table.reader[core.core_id])[...] = core.epoch + 1
 
 
-def note_write(core: "Core", view: "NkiTensor", offset: int, indices: Array | None, stored: Array) -> None:
+def note_write(core: "Core", view: "NkiTensor", place: "Place", stored: Array, mask: Array | None) -> None:
+    """`mask` says which elements are written at all."""
     if not _same_elements(view):
         return
     table = _map(view)
-    other = core.epoch * 4 + (1 - core.core_id) + 1
-    clash = _elements(view, offset, indices, table.writer) == other
-    if clash.any():
-        now = _elements(
-            view, offset, indices, view.buffer_.bytes.view(storage_of(view.dtype, view.buffer_.precise))
-        )
-        if (now[clash] != stored[clash]).any():
+    if mask is not None:
+        stored = stored[mask if place.valid is None else mask & _rows(place)]
+    elif place.valid is not None:
+        stored = stored[place.valid]
+    indices = _reached(place, mask)
+    chosen = mask if indices is None else None
+    writer = _elements(view, place.offset, indices, table.writer)
+    writers = writer if chosen is None else writer[chosen]
+    readers = _elements(view, place.offset, indices, table.reader[1 - core.core_id])
+    both = core.epoch * 4 + BOTH
+    written = (writers == core.epoch * 4 + (1 - core.core_id) + 1) | (writers == both)
+    read = (readers if chosen is None else readers[chosen]) == core.epoch + 1
+    if written.any() or read.any():
+        storage = storage_of(view.dtype, view.buffer_.precise)
+        now = _elements(view, place.offset, indices, view.buffer_.bytes.view(storage))
+        changed = _bits(now if chosen is None else now[chosen]) != _bits(stored)
+        if (written & changed).any():
             raise _race(core, view, "writes what core", "wrote")
-    if (_elements(view, offset, indices, table.reader[1 - core.core_id]) == core.epoch + 1).any():
-        raise _race(core, view, "writes what core", "read")
-    mine = core.epoch * 4 + core.core_id + 1
+        if (read & changed).any():
+            raise _race(core, view, "writes what core", "read")
+    mine = np.where(written, both, core.epoch * 4 + core.core_id + 1)
     if indices is not None:
         table.writer[indices] = mine
     else:
-        _elements(view, offset, None, table.writer)[...] = mine
+        writer[... if chosen is None else chosen] = mine
+
+
+def _rows(place: "Place") -> Array:
+    """Rows that are in range, as a mask of the gathered elements."""
+    assert place.indices is not None
+    assert place.valid is not None
+    return place.valid.reshape(-1, *[1] * (place.indices.ndim - 1))
+
+
+def _reached(place: "Place", mask: Array | None) -> Array | None:
+    """Indices of the elements that are touched, without rows that an index out of range skips."""
+    if place.indices is None or (mask is None and place.valid is None):
+        return place.indices
+    if place.valid is None:
+        return np.asarray(place.indices[mask])
+    return np.asarray(place.indices[place.valid if mask is None else mask & _rows(place)])
+
+
+def _bits(values: Array) -> Array:
+    """Values as integers, so that NaN equals itself and -0 differs from 0."""
+    return np.ascontiguousarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
 
 
 def _race(core: "Core", view: "NkiTensor", what: str, did: str) -> KernelError:

@@ -27,7 +27,7 @@ class ScalarOffset:
 
     source: "VirtualRegister | NkiTensor"
     multiplier: int
-    limit: int  # the value must stay below this
+    limit: int | None = None  # the value must stay below this; else only the access within its tensor
 
 
 @dataclass(frozen=True)

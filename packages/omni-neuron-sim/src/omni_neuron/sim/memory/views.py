@@ -239,7 +239,7 @@ def access_pattern(
             raise KernelError(
                 "access-pattern", "scalar_offset is a 1x1 tensor or a register; use offset for an int."
             )
-        scalars = (*scalars, ScalarOffset(scalar_offset, inner, tensor.shape[indirect_dim]))
+        scalars = (*scalars, ScalarOffset(scalar_offset, inner))
     rows = tensor.vector_offset
     if vector_offset is not None:
         if tensor.on_chip or indirect_dim != 0:

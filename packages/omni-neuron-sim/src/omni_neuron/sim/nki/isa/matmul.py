@@ -182,6 +182,21 @@ def check_columns(dst: NkiTensor, n: int) -> None:
         )
 
 
+def _start_from_fill(dst: NkiTensor, mask: Array) -> None:
+    """accumulate=True before any matmul: let be where memset or a copy has written, undefined up to trn2."""
+    undefined = read(dst).undefined
+    if undefined is not None and (undefined[~mask] != 0).any():
+        raise KernelError(
+            "psum-accumulate",
+            f"accumulate=True on dst = {dst!r}, of which {int((~mask).sum())} elements no matmul has "
+            f"written: "
+            "start with accumulate=False.",
+        )
+    if current_core().generation <= 3:
+        warn(f"accumulate=True adds to what another engine wrote in {dst!r}: start with accumulate=False")
+    mask[...] = True
+
+
 def accumulate_into(dst: NkiTensor, product: Array, codes: Codes | None, accumulate: bool | None) -> None:
     """Write or add a product in PSUM, as `accumulate` says; None adds where a matmul has written before."""
     buffer = dst.buffer_
@@ -190,12 +205,7 @@ def accumulate_into(dst: NkiTensor, product: Array, codes: Codes | None, accumul
     product = product.reshape(dst.shape)
     codes = None if codes is None else codes.reshape(dst.shape)
     if accumulate is True and not mask.all():
-        raise KernelError(
-            "psum-accumulate",
-            f"accumulate=True on dst = {dst!r}, of which {int((~mask).sum())} elements no matmul has "
-            f"written: "
-            "start with accumulate=False.",
-        )
+        _start_from_fill(dst, mask)
     adds = accumulate is not False and bool(mask.any())
     if adds:
         if accumulate is None and buffer.read_since_matmul:
