@@ -1,6 +1,13 @@
 """All kernels, by name."""
 
+from omni_neuron.kernels.causal_conv3d.spec import CAUSAL_CONV3D
 from omni_neuron.kernels.rms_norm.spec import RMS_NORM
 from omni_neuron.kernels.spec import KernelSpec
 
-KERNELS: dict[str, KernelSpec] = {spec.name: spec for spec in (RMS_NORM,)}
+KERNELS: dict[str, KernelSpec] = {
+    spec.name: spec
+    for spec in (
+        CAUSAL_CONV3D,
+        RMS_NORM,
+    )
+}

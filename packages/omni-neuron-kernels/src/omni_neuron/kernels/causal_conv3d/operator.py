@@ -1,0 +1,69 @@
+"""Causal 3-D convolution for models: the kernel where it can run, its twin elsewhere."""
+
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.causal_conv3d.plan import plan
+from omni_neuron.kernels.causal_conv3d.twin import causal_conv3d_twin
+from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.operator import kernel_operator, launch
+
+SOURCE = "omni_neuron.kernels.causal_conv3d.kernel:causal_conv3d_kernel"
+KERNEL_SIZES = ((3, 3, 3), (3, 1, 1), (1, 3, 3), (1, 1, 1))
+MAX_CHANNELS = 2048
+
+
+def fits_causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None = None) -> bool:
+    """The kernel's gate: one dtype, a kernel size of the Wan VAE, shapes that agree, and tiles that fit SBUF.
+
+    The last asks for narrow images where channels are many: in bf16 and 3x3x3 all widths up to 5,000 pass
+    with 96 channels, up to 1,200 with 384 and up to 600 with 1,024; fp32 takes half of that or less.
+    """
+    if x.dim() != 5 or weight.dim() != 5 or x.dtype not in (torch.bfloat16, torch.float32):
+        return False
+    batch, channels, frames, height, width = x.shape
+    kt, kh, kw, inputs, outputs = weight.shape
+    past = (batch, channels, kt - 1, height, width)
+    if history is not None and (kt == 1 or history.shape != past or history.dtype != x.dtype):
+        return False
+    return (
+        weight.dtype == bias.dtype == x.dtype
+        and (kt, kh, kw) in KERNEL_SIZES
+        and inputs == channels
+        and bias.shape == (outputs,)
+        and x.numel() > 0
+        and 0 < max(inputs, outputs) <= MAX_CHANNELS
+        and plan(inputs, outputs, kt, kh, height, width, x.dtype.itemsize)[2] > 0
+    )
+
+
+def _fake(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[4], *x.shape[2:])
+
+
+@kernel_operator(_fake)
+def _causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None) -> Tensor:
+    past = None if history is None else history.contiguous()
+    result: Tensor = launch(SOURCE, x.contiguous(), weight.contiguous(), bias, past)
+    return result
+
+
+def causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None = None) -> Tensor:
+    """3-D convolution of stride 1 that looks only backwards in time.
+
+    In space it pads with zeros to the same size; in time `kt - 1` frames stand in front of x.
+
+    Args:
+        x: `[B, Cin, T, H, W]`, bfloat16 or float32.
+        weight: `[kt, kh, kw, Cin, Cout]` as `pack_weight` makes it, the dtype of x.
+        bias: `[Cout]`, the dtype of x.
+        history: `[B, Cin, kt - 1, H, W]`, the frames before x; None for zeros, which cost no work, and where
+            kt is 1.
+
+    Returns:
+        `[B, Cout, T, H, W]` in the dtype of x, summed in float32 and rounded once. The kernel computes it
+        where `can_run_kernel` and `fits_causal_conv3d` say so, its twin elsewhere.
+    """
+    if can_run_kernel(x) and fits_causal_conv3d(x, weight, bias, history):
+        return _causal_conv3d(x, weight, bias, history)
+    return causal_conv3d_twin(x, weight, bias, history)

@@ -1,0 +1,113 @@
+"""How a convolution is cut to fill the PE array and to fit SBUF: integers, for the gate and for the kernel.
+
+The PE contracts 128 rows, so 64 or 96 channels would leave part of it idle. What remains after full tiles of
+128 channels is therefore stacked: a chunk of up to 42 channels is held as 3 copies, each shifted by one
+column, and a chunk of up to 14 channels as 9 copies, shifted by columns and rows. One matmul then serves 3 or
+9 taps. In the same way a remainder of up to 64 output channels is computed for 2 or 4 neighbouring image rows
+at once: `stack` rows need `stack + 2` row offsets of the input where they would need `3 * stack`.
+"""
+
+PARTITIONS = 128
+SBUF_BYTES = 200 * 1024  # of a partition, 8 KiB less than a kernel may use on trn2
+RESIDENT_BYTES = 104 * 1024  # weights of all output channels stay in SBUF up to this size
+WEIGHT_SET_BYTES = 56 * 1024  # else as many at a time as fit here, twice
+PSUM_COLUMNS = 512
+BLOCKS_AT_ONCE = 4  # PSUM banks that share a stationary tile; as many are evicted meanwhile
+LEAST_ROWS = 8
+
+Chunk = tuple[int, int, int]  # first input channel, how many, copies on partitions
+Span = tuple[int, int, int]  # first output channel, how many, image rows at once
+Plan = tuple[list[list[Span]], int, int, bool, bool]
+
+
+def contraction(channels: int, side: int) -> list[Chunk]:
+    """Chunks of input channels for a spatial kernel of `side x side`, with the fewest matmuls."""
+    chunks: list[Chunk] = []
+    first = 0
+    while first < channels:
+        left = channels - first
+        most, copies = PARTITIONS, 1
+        if side == 3 and 3 * (left // 42) + min(3, -(-(left % 42) // 14)) < 9:
+            most, copies = (42, 3) if left > 28 else (14, 9)
+        count = min(left, most)
+        chunks.append((first, count, copies))
+        first += count
+    return chunks
+
+
+def last_offset(copies: int, side: int, stack: int) -> int:
+    """The last row offset of a chunk: all from 0 on, every third where rows are on partitions too."""
+    reach = stack + side - 2
+    return reach // side * side if copies > side else reach
+
+
+def output_spans(channels: int, side: int, most_rows: int) -> list[Span]:
+    """Output channels that are computed in tiles of 128, and the rest that takes several rows at once."""
+    rest = channels % PARTITIONS
+    stack = 1
+    while side == 3 and rest and 2 * stack * rest <= PARTITIONS and 2 * stack <= most_rows:
+        stack *= 2
+    if stack == 1:
+        return [(0, channels, 1)]
+    plain = channels - rest
+    return [(0, plain, 1), (plain, rest, stack)] if plain else [(0, rest, stack)]
+
+
+def weight_bytes(chunks: list[Chunk], kt: int, side: int, span: Span, itemsize: int) -> int:
+    """Bytes of a partition that the weights of some output channels take."""
+    blocks = 0
+    for _, _, copies in chunks:
+        columns = side if copies == 1 else 1
+        blocks += kt * columns * (last_offset(copies, side, span[2]) + span[2])
+    return blocks * span[1] * itemsize
+
+
+def weight_sets(
+    chunks: list[Chunk], outputs: int, kt: int, side: int, most_rows: int, itemsize: int
+) -> tuple[list[list[Span]], int, bool]:
+    """Output channels whose weights are in SBUF together, bytes in use, whether the next set is prefetched."""
+    spans = output_spans(outputs, side, most_rows)
+    sizes = [weight_bytes(chunks, kt, side, span, itemsize) for span in spans]
+    total = sizes[0] + (sizes[1] if len(spans) > 1 else 0)
+    if total <= RESIDENT_BYTES:
+        return [spans], total, False
+    tile = weight_bytes(chunks, kt, side, (0, PARTITIONS, 1), itemsize)
+    columns = max(WEIGHT_SET_BYTES // tile, 1) * PARTITIONS
+    sets: list[list[Span]] = []
+    for first, count, stack in spans:
+        for start in range(first, first + count, columns):
+            sets.append([(start, min(columns, first + count - start), stack)])
+    largest = max([weight_bytes(chunks, kt, side, s[0], itemsize) for s in sets])
+    ahead = len(sets) > 1 and largest <= WEIGHT_SET_BYTES
+    return sets, 2 * largest if ahead else largest, ahead
+
+
+def tile_rows(copies: int, side: int, stack: int, rows: int) -> int:
+    """Rows of input that a chunk holds for `rows` rows of output."""
+    if copies > side:
+        return max(rows, rows - stack + last_offset(copies, side, stack) + 1)
+    return rows + side - 1
+
+
+def plan(inputs: int, outputs: int, kt: int, side: int, height: int, width: int, itemsize: int) -> Plan:
+    """The largest pieces that fit SBUF; nothing has been found where `rows` is 0.
+
+    Returns:
+        sets of output spans, `stack` of the last span, `rows` of output per step, whether the next set of
+        weights is loaded ahead, whether the next step's frames are.
+    """
+    chunks = contraction(inputs, side)
+    wanted = max(LEAST_ROWS, BLOCKS_AT_ONCE * max(PSUM_COLUMNS // width, 1))
+    for ahead in (True, False):
+        for most_rows in (4, 2, 1):
+            sets, weights, weights_ahead = weight_sets(chunks, outputs, kt, side, most_rows, itemsize)
+            stack = sets[-1][-1][2]
+            held = 2 * kt if ahead else kt
+            most = min(wanted, height + stack - 1) // stack * stack
+            for rows in range(max(most, stack), 0, -stack):
+                lines = 2 * rows
+                for _, _, copies in chunks:
+                    lines += held * tile_rows(copies, side, stack, rows)
+                if weights + lines * width * itemsize <= SBUF_BYTES:
+                    return sets, stack, rows, weights_ahead, ahead
+    return [], 1, 0, False, False
