@@ -1,0 +1,73 @@
+"""The MLP in the catalogue."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import gelu
+
+from omni_neuron.kernels.mlp.operator import SOURCE
+from omni_neuron.kernels.mlp.twin import mlp_twin
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, each_rank
+
+
+def mlp_oracle(
+    x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None, fp32_result: bool
+) -> Tensor:
+    inner = x.double() @ w1.double()
+    inner = inner if b1 is None else inner + b1.double()
+    result = gelu(inner, approximate="tanh") @ w2.double()
+    return result if b2 is None else result + b2.double()
+
+
+def _arguments(
+    tokens: int, hidden: int, inner: int, dtype: torch.dtype, b2: bool, fp32_result: bool
+) -> Arguments:
+    generator = torch.Generator().manual_seed(tokens)
+
+    def normal(*shape: int, scale: float = 1.0) -> Tensor:
+        return (torch.randn(*shape, generator=generator) * scale).to(dtype)
+
+    w1, w2 = normal(hidden, inner, scale=hidden**-0.5), normal(inner, hidden, scale=inner**-0.5)
+    added = normal(hidden, scale=0.3) if b2 else None
+    return normal(tokens, hidden), w1, normal(inner, scale=0.3), w2, added, fp32_result
+
+
+def _case(
+    tokens: int,
+    hidden: int,
+    inner: int,
+    dtype: torch.dtype = torch.bfloat16,
+    b2: bool = True,
+    fp32_result: bool = False,
+) -> Case:
+    title = f"{tokens} tokens, H={hidden}, I={inner}, {dtype}".replace("torch.", "")
+    title += "" if b2 else ", no second bias"
+    title += ", fp32 partial sums" if fp32_result and dtype != torch.float32 else ""
+    return Case(
+        title, (_arguments(tokens, hidden, inner, dtype, b2, fp32_result),), 4 * tokens * hidden * inner
+    )
+
+
+MLP = KernelSpec(
+    name="mlp",
+    summary="gelu(x W1 + b1) W2 + b2 for any number of tokens, rounded or as fp32 partial sums",
+    source=SOURCE,
+    limits=(
+        "128 tokens of x and of the inner activation fit SBUF: at H = 5,120 I up to 73,000 in bf16, 21,000 in fp32",
+        "x, weights and biases of one dtype, bf16 or fp32",
+    ),
+    roundings=("inner activation", "output"),
+    twin=each_rank(mlp_twin),
+    oracle=each_rank(mlp_oracle),
+    cases=lambda: (
+        _case(131, 5120, 1728),
+        _case(1, 5120, 864, b2=False, fp32_result=True),
+        _case(1155, 1024, 600),
+        _case(257, 3072, 896, b2=False, fp32_result=True),
+        _case(70, 200, 333),
+        _case(333, 192, 300, torch.float32),
+    ),
+    roofline=lambda: (
+        _case(4096, 5120, 3456),
+        _case(2048, 5120, 1728, b2=False, fp32_result=True),
+    ),
+)

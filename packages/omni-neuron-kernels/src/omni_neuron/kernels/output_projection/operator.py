@@ -1,0 +1,82 @@
+"""The output projection for models: the kernel where it can run, its twin elsewhere."""
+
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.operator import kernel_operator, launch
+from omni_neuron.kernels.output_projection.room import tiles_per_pass
+from omni_neuron.kernels.output_projection.twin import output_projection_twin
+
+SOURCE = "omni_neuron.kernels.output_projection.kernel:output_projection_kernel"
+DTYPES = (torch.bfloat16, torch.float32)
+MAX_HEAD_DIM = 128
+
+
+def fits_output_projection(attention: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
+    """The kernel's gate: one dtype, bf16 or fp32, D up to 128, and 128 tokens fit SBUF twice.
+
+    The last holds up to heads * D = 20,000 in bf16 and 10,000 in fp32 at H = 5,120.
+    """
+    if attention.ndim != 3 or weight.ndim != 2 or attention.numel() == 0 or weight.numel() == 0:
+        return False
+    heads, size, _ = attention.shape
+    inner, width = weight.shape
+    return (
+        attention.dtype in DTYPES
+        and weight.dtype == attention.dtype
+        and size <= MAX_HEAD_DIM
+        and inner == heads * size
+        and (bias is None or (bias.dtype == weight.dtype and bias.shape == (width,)))
+        and tiles_per_pass(inner, width, attention.element_size()) > 0
+    )
+
+
+def _fake(attention: Tensor, weight: Tensor, bias: Tensor | None, fp32_result: bool) -> Tensor:
+    dtype = torch.float32 if fp32_result else attention.dtype
+    return attention.new_empty((attention.shape[2], weight.shape[1]), dtype=dtype)
+
+
+@kernel_operator(_fake)
+def _output_projection(attention: Tensor, weight: Tensor, bias: Tensor | None, fp32_result: bool) -> Tensor:
+    result: Tensor = launch(SOURCE, attention.contiguous(), weight, bias, fp32_result)
+    return result
+
+
+def output_projection(
+    attention: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    result_dtype: torch.dtype | None = None,
+) -> Tensor:
+    """The heads' outputs times the weight of the attention's last linear layer, plus its bias.
+
+    Under tensor parallelism each rank holds its heads and their rows of the weight; the sum over ranks is the
+    caller's, and so is a bias that is to be added once: one rank passes it, or all pass a part of it.
+
+    Args:
+        attention: `[heads, D, T]`, d-major as attention leaves it, bfloat16 or float32.
+        weight: `[heads * D, H]`, inputs by outputs, the dtype of attention.
+        bias: `[H]` of the same dtype, or None.
+        result_dtype: that of attention (the default), or float32 for partial sums that nothing has rounded.
+
+    Returns:
+        `[T, H]` in `result_dtype`, summed in float32 and rounded once. The kernel computes it where
+        `can_run_kernel` and `fits_output_projection` say so, its twin elsewhere.
+
+    Raises:
+        ValueError: another `result_dtype`.
+    """
+    fp32_result = wants_fp32(result_dtype, attention.dtype)
+    if can_run_kernel(attention) and fits_output_projection(attention, weight, bias):
+        return _output_projection(attention, weight, bias, fp32_result)
+    return output_projection_twin(attention, weight, bias, fp32_result)
+
+
+def wants_fp32(result_dtype: torch.dtype | None, dtype: torch.dtype) -> bool:
+    """Whether a result is float32; ValueError where it is neither that nor the inputs' dtype."""
+    if result_dtype not in (None, dtype, torch.float32):
+        raise ValueError(
+            f"result_dtype = {result_dtype} must be the inputs' {dtype} or torch.float32: round the result."
+        )
+    return result_dtype == torch.float32 or dtype == torch.float32
