@@ -84,12 +84,15 @@ def result(value: Any, target: str) -> Any:
         return value
     if value.buffer is not MemorySpace.shared_hbm:
         raise KernelError(
-            "output-space", f"the kernel returns {value!r}: outputs are allocated with buffer=nl.shared_hbm."
+            "output-space",
+            f"the kernel returns {value!r}: outputs are allocated with buffer=nl.shared_hbm.",
+            where=value.buffer_.allocation.where,
         )
     if value.buffer_.exchanged:
         raise KernelError(
             "collective",
             f"the kernel returns {value!r}, which a collective moved: copy it to a tensor of its own.",
+            where=value.buffer_.allocation.where,
         )
     content = read(value)
     return from_stored(np.array(content.values), value.dtype, target)

@@ -110,18 +110,15 @@ def launch(
     function = getattr(kernel, "function", kernel)
     kind = framework([leaf for a in (*args, *kwargs.values()) for leaf in _leaves(a)])
 
-    def program(core: Core) -> tuple[Any, list[tuple[Any, NkiTensor]]]:
-        placed: list[tuple[Any, NkiTensor]] = []
-        positional = [_argument(core, f"arg{i}", a, placed) for i, a in enumerate(args)]
-        named = {name: _argument(core, name, a, placed) for name, a in kwargs.items()}
-        return function(*positional, **named), placed
-
-    outcomes = world.run(cores, program)
+    placed: dict[Core, list[tuple[Any, NkiTensor]]] = {core: [] for core in cores}
+    positional = {c: [_argument(c, f"arg{i}", a, placed[c]) for i, a in enumerate(args)] for c in cores}
+    named = {c: {name: _argument(c, name, a, placed[c]) for name, a in kwargs.items()} for c in cores}
+    outcomes = world.run(cores, lambda core: function(*positional[core], **named[core]))
     peaks = [check_capacity(core.allocations, core.chip.core.memory) for core in cores]
     results = []
-    for core, (value, placed) in zip(cores, outcomes, strict=True):
+    for core, value in zip(cores, outcomes, strict=True):
         if core.core_id == 0:
-            results.append(_finish(core, value, placed, kind, not allow_undefined))
+            results.append(_finish(core, value, placed[core], kind, not allow_undefined))
     return Run(
         results, [p[0] for p in peaks], [p[1] for p in peaks], [c.trace for c in cores if c.trace], cores
     )

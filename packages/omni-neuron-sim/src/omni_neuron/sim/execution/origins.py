@@ -7,11 +7,14 @@ from omni_neuron.sim.memory.buffer import FIRST_ORIGIN, Buffer
 if TYPE_CHECKING:
     from omni_neuron.sim.execution.core import Core
 
-_LAST = 255
+_FIRST = 255
 
 
 class Origins:
-    """Up to 253 places where something undefined was read, one for each pair of source lines."""
+    """Up to 253 places where something undefined was read, one for each pair of source lines.
+
+    Codes count down: where several meet, the largest goes on, which is the place that was first.
+    """
 
     def __init__(self) -> None:
         self._codes: dict[tuple[object, ...], int] = {}
@@ -22,7 +25,7 @@ class Origins:
         here = core.here()
         key = (buffer.allocation.where, why, here)
         if key not in self._codes:
-            self._codes[key] = min(FIRST_ORIGIN + len(self._codes), _LAST)
+            self._codes[key] = max(_FIRST - len(self._codes), FIRST_ORIGIN)
             self._texts.setdefault(self._codes[key], f"{buffer} was {why} and then read by {here}")
         return self._codes[key]
 
