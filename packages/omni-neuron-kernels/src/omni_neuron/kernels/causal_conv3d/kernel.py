@@ -12,13 +12,12 @@ from omni_neuron.kernels.causal_conv3d.loads import load_frame, load_weights
 from omni_neuron.kernels.causal_conv3d.plan import (
     BLOCKS_AT_ONCE,
     PARTITIONS,
-    PSUM_COLUMNS,
     contraction,
     last_offset,
     plan,
 )
+from omni_neuron.kernels.causal_conv3d.schedule import own_steps, passes, psum_blocks
 from omni_neuron.kernels.nki import nisa, nki, nl
-from omni_neuron.kernels.tiles import share
 
 
 @nki.jit
@@ -31,13 +30,16 @@ def causal_conv3d_kernel(x: Any, weight: Any, bias: Any, history: Any) -> Any:
     kt, side, outputs = weight.shape[0], weight.shape[1], weight.shape[4]
     out = nl.ndarray((batch, outputs, frames, height, width), x.dtype, buffer=nl.shared_hbm)
     itemsize = 4 if x.dtype == nl.float32 else 2
-    sets, stack, rows, weights_ahead, frames_ahead = plan(
+    sets, stack, rows, wide, weights_ahead, frames_ahead = plan(
         channels, outputs, kt, side, height, width, itemsize
     )
     chunks = contraction(channels, side)
-    steps = own_steps(batch, frames, height, rows, stack)
+    steps = own_steps(batch, frames, height, width, rows, wide, stack)
     work = [(index, step) for index in range(len(sets)) for step in steps]
-    coming, resident, later, window = [], [], [], []
+    coming: Any = []
+    resident: Any = []
+    later: Any = []
+    window: Any = []
     for n in range(len(work)):
         index, step = work[n]
         if n == 0 or not frames_ahead:
@@ -57,52 +59,18 @@ def causal_conv3d_kernel(x: Any, weight: Any, bias: Any, history: Any) -> Any:
     return out
 
 
-def own_steps(batch: int, frames: int, height: int, rows: int, stack: int) -> Any:
-    """(batch entry, frame, first row, rows) of this core's steps: frame after frame of a band of rows."""
-    first, last = share(-(-height // stack))
-    first, last = first * stack, min(last * stack, height)
-    bands = max(-(-(last - first) // rows), 1)
-    each = -(-(last - first) // (bands * stack)) * stack
-    return [
-        (b, t, top, min(each, last - top))
-        for b in range(batch)
-        for top in range(first, last, max(each, 1))
-        for t in range(frames)
-    ]
-
-
 def fetch(x: Any, history: Any, chunks: Any, kt: int, side: int, stack: int, step: Any) -> Any:
     """The frames that a step needs and the one before it did not; None for one of zeros."""
-    b, t, top, rows = step
-    rows = -(-rows // stack) * stack
+    b, t, (top, rows, left, columns) = step
+    area = (top, -(-rows // stack) * stack, left, columns)
     found = []
     for frame in range(t if t == 0 else t + kt - 1, t + kt):
         if frame >= kt - 1:
-            found.append(load_frame(x[b, :, frame - kt + 1], chunks, side, stack, top, rows))
+            found.append(load_frame(x[b, :, frame - kt + 1], chunks, side, stack, area))
         elif history is None:
             found.append(None)
         else:
-            found.append(load_frame(history[b, :, frame], chunks, side, stack, top, rows))
-    return found
-
-
-def centre_first(count: int, centre: int) -> Any:
-    """0 to count - 1, `centre` in front: its matmul covers every pixel, and so it may start the sum."""
-    return [centre] + [i for i in range(count) if i != centre]
-
-
-def passes(chunks: Any, window: Any, side: int, stack: int) -> Any:
-    """(chunk, frame, row offset, column tap) of every matmul into one PSUM tile; the first covers all of it."""
-    found = []
-    for index in range(len(chunks)):
-        copies = chunks[index][2]
-        last = last_offset(copies, side, stack)
-        offsets = range(0, last + 1, side) if copies > side else centre_first(last + 1, side // 2)
-        for frame in range(len(window) - 1, -1, -1):
-            if window[frame] is not None:
-                for offset in offsets:
-                    for column in centre_first(side, side // 2) if copies == 1 else [0]:
-                        found.append((index, frame, offset, column))
+            found.append(load_frame(history[b, :, frame], chunks, side, stack, area))
     return found
 
 
@@ -111,40 +79,41 @@ def convolve(
     strips: Any, columns: Any,
 ) -> None:  # fmt: skip
     """One step for up to 128 output channels: matmuls, bias, and the result to HBM."""
-    b, t, top, rows = step
+    b, t, (top, rows, left, wide) = step
     start, total, stack = span
     height, width = out.shape[3], out.shape[4]
     lines = -(-rows // stack)
-    result = nl.ndarray((stack * size, lines, width), out.dtype)
-    blocks = psum_blocks(lines, width)
+    result = nl.ndarray((stack * size, lines, wide), out.dtype)
+    blocks = psum_blocks(lines, wide)
+    taps = passes(chunks, window, side, stack)
     for group in range(0, len(blocks), BLOCKS_AT_ONCE):
         together = blocks[group : group + BLOCKS_AT_ONCE]
         sums = [
             nl.ndarray((stack * size, i1 - i0, w1 - w0), nl.float32, nl.psum) for i0, i1, w0, w1 in together
         ]
-        taps = passes(chunks, window, side, stack)
         for n in range(len(taps)):
-            index, frame, offset, column = taps[n]
+            index, frame, offset, tap = taps[n]
             copies = chunks[index][2]
             block = last_offset(copies, side, stack) - offset
-            stationary = strips[index][:, frame, column, nl.ds(block * total + first, stack * size)]
-            tile = window[frame][index]
+            stationary = strips[index][:, frame, tap, nl.ds(block * total + first, stack * size)]
             for k in range(len(together)):
                 i0, i1, w0, w1 = together[k]
-                low, high, left, right, row, shift = i0, i1, w0, w1, stack * i0 + offset, 0
+                low, high, begin, end, row, shift = i0, i1, w0, w1, stack * i0 + offset, 0
                 if copies == 1:
                     # Line i of the sum reads image row `above + stack * i`, if there is one.
                     above = top + offset - side // 2
                     low = i0 if above + stack * i0 >= 0 else i0 + 1
                     high = min(i1, (height - 1 - above) // stack + 1)
                     row = above + stack * low - max(top - side // 2, 0)
-                    shift = column - side // 2
-                    left, right = max(w0, -shift), min(w1, width - shift)
-                if low < high and left < right:
-                    moving = tile[
-                        :, row : row + stack * (high - low - 1) + 1 : stack, left + shift : right + shift
+                    # Column w reads image column `beside + w`, `shift` columns on in the tile.
+                    beside = left + tap - side // 2
+                    begin, end = max(w0, -beside), min(w1, width - beside)
+                    shift = beside - max(left - side // 2, 0)
+                if low < high and begin < end:
+                    moving = window[frame][index][
+                        :, row : row + stack * (high - low - 1) + 1 : stack, begin + shift : end + shift
                     ]
-                    target = sums[k][:, low - i0 : high - i0, left - w0 : right - w0]
+                    target = sums[k][:, low - i0 : high - i0, begin - w0 : end - w0]
                     nisa.nc_matmul(target, stationary, moving, accumulate=n > 0)
         for k in range(len(together)):
             i0, i1, w0, w1 = together[k]
@@ -153,21 +122,8 @@ def convolve(
         count = -(-(rows - row) // stack)
         if count > 0:
             below = top + row + stack * (count - 1) + 1
-            target = out[b, nl.ds(start + first, size), t, top + row : below : stack]
+            target = out[b, nl.ds(start + first, size), t, top + row : below : stack, nl.ds(left, wide)]
             nisa.dma_copy(target, result[row * size : (row + 1) * size, 0:count])
-
-
-def psum_blocks(lines: int, width: int) -> Any:
-    """(first line, end, first column, end) of pieces that fill a PSUM bank each."""
-    pieces = -(-width // PSUM_COLUMNS)
-    wide = -(-width // pieces)
-    tall = PSUM_COLUMNS // wide
-    tall = -(-lines // -(-lines // tall))
-    return [
-        (i, min(i + tall, lines), w, min(w + wide, width))
-        for i in range(0, lines, tall)
-        for w in range(0, width, wide)
-    ]
 
 
 def evict(target: Any, total: Any, bias: Any, turn: int) -> None:

@@ -58,55 +58,56 @@ def biases(bias: Any, span: Any) -> Any:
     return tiles
 
 
-def load_frame(frame: Any, chunks: Any, side: int, stack: int, top: int, rows: int) -> Any:
-    """A tile of each chunk of the frame `[C, H, W]`, for output rows from `top` on."""
+def load_frame(frame: Any, chunks: Any, side: int, stack: int, area: Any) -> Any:
+    """A tile of each chunk of the frame `[C, H, W]`, for an area (top, rows, left, columns) of the output."""
     tiles = []
     for chunk in chunks:
         if chunk[2] == 1:
-            tiles.append(plain_rows(frame, chunk, side, top, rows))
+            tiles.append(plain_rows(frame, chunk, side, area))
         else:
-            tiles.append(shifted_rows(frame, chunk, side, stack, top, rows))
+            tiles.append(shifted_rows(frame, chunk, side, stack, area))
     return tiles
 
 
-def plain_rows(frame: Any, chunk: Any, side: int, top: int, rows: int) -> Any:
-    """Rows as they are, those of the halo with them as far as the image goes."""
+def plain_rows(frame: Any, chunk: Any, side: int, area: Any) -> Any:
+    """The area as it is, with its halo as far as the image goes."""
     first, count, _ = chunk
+    top, rows, left, columns = area
     low, high = max(top - side // 2, 0), min(top + rows + side // 2, frame.shape[1])
-    tile = nl.ndarray((count, high - low, frame.shape[2]), frame.dtype)
-    nisa.dma_copy(tile, frame[nl.ds(first, count), low:high])
+    begin, end = max(left - side // 2, 0), min(left + columns + side // 2, frame.shape[2])
+    tile = nl.ndarray((count, high - low, end - begin), frame.dtype)
+    nisa.dma_copy(tile, frame[nl.ds(first, count), low:high, begin:end])
     return tile
 
 
-def shifted_rows(frame: Any, chunk: Any, side: int, stack: int, top: int, rows: int) -> Any:
+def shifted_rows(frame: Any, chunk: Any, side: int, stack: int, area: Any) -> Any:
     """Copies shifted by columns, and by rows where there are more than `side`; zeros beyond the image.
 
-    Row j of a copy holds image row `top + j - 1`, plus the copy's shift where rows are shifted.
+    Row j and column k of a copy hold the pixel `(top + j - 1, left + k - 1)`, plus the copy's shifts.
     """
     first, count, copies = chunk
+    top, rows, left, columns = area
     height, width = frame.shape[1], frame.shape[2]
     lines = tile_rows(copies, side, stack, rows)
-    tile = nl.ndarray((copies * count, lines, width), frame.dtype)
-    nisa.memset(tile[:, :, 0:1], 0.0, nisa.engine.gpsimd)
-    nisa.memset(tile[:, :, width - 1 : width], 0.0, nisa.engine.gpsimd)
-    farthest = copies // side - 1
+    tile = nl.ndarray((copies * count, lines, columns), frame.dtype)
+    if left == 0:
+        nisa.memset(tile[:, :, 0:1], 0.0, nisa.engine.gpsimd)
+    if left + columns == width:
+        nisa.memset(tile[:, :, columns - 1 : columns], 0.0, nisa.engine.gpsimd)
     above = max(1 - top, 0)
-    below = max(top + lines - 1 + farthest - height, 0)
+    below = max(top + lines + copies // side - 2 - height, 0)
     if above:
         nisa.memset(tile[:, 0:above], 0.0, nisa.engine.gpsimd)
     if below:
         nisa.memset(tile[:, max(lines - below, 0) : lines], 0.0, nisa.engine.gpsimd)
     for copy in range(copies):
-        down, right = copy // side - 1, copy % side - 1
-        low, high = max(top + down, 0), min(top + down + lines, height)
-        left, end = max(right, 0), width + min(right, 0)
-        if low < high and left < end:
+        down, right = top + copy // side - 1, left + copy % side - 1
+        low, high = max(down, 0), min(down + lines, height)
+        begin, end = max(right, 0), min(right + columns, width)
+        if low < high and begin < end:
+            part = tile[copy * count : (copy + 1) * count]
             nisa.dma_copy(
-                tile[
-                    copy * count : (copy + 1) * count,
-                    low - top - down : high - top - down,
-                    left - right : end - right,
-                ],
-                frame[nl.ds(first, count), low:high, left:end],
+                part[:, low - down : high - down, begin - right : end - right],
+                frame[nl.ds(first, count), low:high, begin:end],
             )
     return tile

@@ -13,11 +13,13 @@ RESIDENT_BYTES = 104 * 1024  # weights of all output channels stay in SBUF up to
 WEIGHT_SET_BYTES = 56 * 1024  # else as many at a time as fit here, twice
 PSUM_COLUMNS = 512
 BLOCKS_AT_ONCE = 4  # PSUM banks that share a stationary tile; as many are evicted meanwhile
-LEAST_ROWS = 8
+WANTED_ROWS = 8  # per step where SBUF allows, so that a halo of two rows costs little
+ENOUGH_ROWS = 4
+NARROWEST_BAND = 64
 
 Chunk = tuple[int, int, int]  # first input channel, how many, copies on partitions
 Span = tuple[int, int, int]  # first output channel, how many, image rows at once
-Plan = tuple[list[list[Span]], int, int, bool, bool]
+Plan = tuple[list[list[Span]], int, int, int, bool, bool]
 
 
 def contraction(channels: int, side: int) -> list[Chunk]:
@@ -41,11 +43,11 @@ def last_offset(copies: int, side: int, stack: int) -> int:
     return reach // side * side if copies > side else reach
 
 
-def output_spans(channels: int, side: int, most_rows: int) -> list[Span]:
+def output_spans(channels: int, side: int, most_stacked: int) -> list[Span]:
     """Output channels that are computed in tiles of 128, and the rest that takes several rows at once."""
     rest = channels % PARTITIONS
     stack = 1
-    while side == 3 and rest and 2 * stack * rest <= PARTITIONS and 2 * stack <= most_rows:
+    while side == 3 and rest and 2 * stack * rest <= PARTITIONS and 2 * stack <= most_stacked:
         stack *= 2
     if stack == 1:
         return [(0, channels, 1)]
@@ -63,10 +65,13 @@ def weight_bytes(chunks: list[Chunk], kt: int, side: int, span: Span, itemsize: 
 
 
 def weight_sets(
-    chunks: list[Chunk], outputs: int, kt: int, side: int, most_rows: int, itemsize: int
+    chunks: list[Chunk], outputs: int, kt: int, side: int, most_stacked: int, itemsize: int
 ) -> tuple[list[list[Span]], int, bool]:
-    """Output channels whose weights are in SBUF together, bytes in use, whether the next set is prefetched."""
-    spans = output_spans(outputs, side, most_rows)
+    """Output channels whose weights are in SBUF together, bytes in use, whether the next set is loaded ahead.
+
+    The bytes are those of a partition.
+    """
+    spans = output_spans(outputs, side, most_stacked)
     sizes = [weight_bytes(chunks, kt, side, span, itemsize) for span in spans]
     total = sizes[0] + (sizes[1] if len(spans) > 1 else 0)
     if total <= RESIDENT_BYTES:
@@ -75,8 +80,8 @@ def weight_sets(
     columns = max(WEIGHT_SET_BYTES // tile, 1) * PARTITIONS
     sets: list[list[Span]] = []
     for first, count, stack in spans:
-        for start in range(first, first + count, columns):
-            sets.append([(start, min(columns, first + count - start), stack)])
+        starts = range(first, first + count, columns)
+        sets += [[(start, min(columns, first + count - start), stack)] for start in starts]
     largest = max([weight_bytes(chunks, kt, side, s[0], itemsize) for s in sets])
     ahead = len(sets) > 1 and largest <= WEIGHT_SET_BYTES
     return sets, 2 * largest if ahead else largest, ahead
@@ -89,25 +94,43 @@ def tile_rows(copies: int, side: int, stack: int, rows: int) -> int:
     return rows + side - 1
 
 
+def rows_that_fit(
+    chunks: list[Chunk], kt: int, side: int, stack: int, ahead: bool, most: int, row_bytes: int, left: int
+) -> int:
+    """Output rows of one step, a multiple of `stack` and up to `most`, whose frames fit `left` bytes."""
+    held = 2 * kt if ahead else kt
+    for rows in range(max(most // stack, 1) * stack, 0, -stack):
+        lines = 2 * rows
+        for _, _, copies in chunks:
+            lines += held * tile_rows(copies, side, stack, rows)
+        if lines * row_bytes <= left:
+            return rows
+    return 0
+
+
 def plan(inputs: int, outputs: int, kt: int, side: int, height: int, width: int, itemsize: int) -> Plan:
-    """The largest pieces that fit SBUF; nothing has been found where `rows` is 0.
+    """Steps that fit SBUF: whole rows if a few at a time do, else the widest band of columns that does.
 
     Returns:
-        sets of output spans, `stack` of the last span, `rows` of output per step, whether the next set of
-        weights is loaded ahead, whether the next step's frames are.
+        sets of output spans, `stack` of the last span, `rows` and columns of output per step, whether the
+        next set of weights is loaded ahead, whether the next step's frames are. `rows` is 0 where nothing
+        fits.
     """
     chunks = contraction(inputs, side)
-    wanted = max(LEAST_ROWS, BLOCKS_AT_ONCE * max(PSUM_COLUMNS // width, 1))
-    for ahead in (True, False):
-        for most_rows in (4, 2, 1):
-            sets, weights, weights_ahead = weight_sets(chunks, outputs, kt, side, most_rows, itemsize)
-            stack = sets[-1][-1][2]
-            held = 2 * kt if ahead else kt
-            most = min(wanted, height + stack - 1) // stack * stack
-            for rows in range(max(most, stack), 0, -stack):
-                lines = 2 * rows
-                for _, _, copies in chunks:
-                    lines += held * tile_rows(copies, side, stack, rows)
-                if weights + lines * width * itemsize <= SBUF_BYTES:
-                    return sets, stack, rows, weights_ahead, ahead
-    return [], 1, 0, False, False
+    best: Plan = ([], 1, 0, width, False, False)
+    for most_stacked in (4, 2, 1):
+        sets, weights, weights_ahead = weight_sets(chunks, outputs, kt, side, most_stacked, itemsize)
+        stack = sets[-1][-1][2]
+        for bands in range(1, -(-width // NARROWEST_BAND) + 1):
+            wide = -(-width // bands)
+            wanted = max(WANTED_ROWS, BLOCKS_AT_ONCE * max(PSUM_COLUMNS // wide, 1))
+            most = min(wanted, height + stack - 1)
+            row_bytes = (wide + side - 1) * itemsize
+            for ahead in (True, False):
+                rows = rows_that_fit(chunks, kt, side, stack, ahead, most, row_bytes, SBUF_BYTES - weights)
+                found = (sets, stack, rows, wide, weights_ahead, ahead)
+                if ahead and rows >= min(ENOUGH_ROWS, height):
+                    return found
+                if rows > best[2]:
+                    best = found
+    return best

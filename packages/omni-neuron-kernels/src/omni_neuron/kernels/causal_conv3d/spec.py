@@ -67,7 +67,7 @@ CAUSAL_CONV3D = KernelSpec(
         "kernels 3x3x3, 3x1x1, 1x3x3 and 1x1x1 with stride 1 and a bias",
         f"up to {MAX_CHANNELS:,} channels",
         "one dtype, bf16 or fp32",
-        "rows of three frames of all input channels fit SBUF beside the weights of 128 output channels",
+        "the weights of 128 output channels and a few rows of input fit SBUF: all shapes of the Wan VAEs do",
     ),
     roundings=("output",),
     twin=each_rank(causal_conv3d_twin),
@@ -89,9 +89,9 @@ CAUSAL_CONV3D = KernelSpec(
     ),
     roofline=lambda: (
         case(384, 384, CUBE, (1, 1, 60, 104)),
-        case(192, 192, CUBE, (1, 4, 32, 416)),
-        case(96, 96, CUBE, (1, 4, 32, 832)),
-        case(96, 3, CUBE, (1, 4, 32, 832)),
+        case(192, 192, CUBE, (1, 4, 18, 416)),
+        case(96, 96, CUBE, (1, 4, 16, 832)),
+        case(96, 3, CUBE, (1, 4, 16, 832)),
         case(192, 384, POINT, (1, 2, 32, 208)),
     ),
 )

@@ -1,0 +1,58 @@
+"""The order of the work: steps of a core, matmuls into one PSUM tile, pieces that fill a bank."""
+
+from typing import Any
+
+from omni_neuron.kernels.causal_conv3d.plan import PSUM_COLUMNS, last_offset
+from omni_neuron.kernels.tiles import share
+
+
+def own_steps(batch: int, frames: int, height: int, width: int, rows: int, wide: int, stack: int) -> Any:
+    """(batch entry, frame, area) of this core's steps; an area is (top, rows, left, columns) of an image.
+
+    The cores share the rows. A step's frames but one are those of the step before it, if that was of the
+    same area.
+    """
+    first, last = share(-(-height // stack))
+    first, last = first * stack, min(last * stack, height)
+    bands = max(-(-(last - first) // rows), 1)
+    each = max(-(-(last - first) // (bands * stack)), 1) * stack
+    return [
+        (b, t, (top, min(each, last - top), left, min(wide, width - left)))
+        for b in range(batch)
+        for top in range(first, last, each)
+        for left in range(0, width, wide)
+        for t in range(frames)
+    ]
+
+
+def centre_first(count: int, centre: int) -> Any:
+    """0 to count - 1, `centre` in front: its matmul covers every pixel, and so it may start the sum."""
+    return [centre] + [i for i in range(count) if i != centre]
+
+
+def passes(chunks: Any, window: Any, side: int, stack: int) -> Any:
+    """(chunk, frame, row offset, column tap) of every matmul into a PSUM tile; the first covers all of it."""
+    found = []
+    for index in range(len(chunks)):
+        copies = chunks[index][2]
+        last = last_offset(copies, side, stack)
+        offsets = range(0, last + 1, side) if copies > side else centre_first(last + 1, side // 2)
+        for frame in range(len(window) - 1, -1, -1):
+            if window[frame] is not None:
+                for offset in offsets:
+                    taps = centre_first(side, side // 2) if copies == 1 else [0]
+                    found += [(index, frame, offset, tap) for tap in taps]
+    return found
+
+
+def psum_blocks(lines: int, width: int) -> Any:
+    """(first line, end, first column, end) of pieces that fill a PSUM bank each."""
+    pieces = -(-width // PSUM_COLUMNS)
+    wide = -(-width // pieces)
+    tall = PSUM_COLUMNS // wide
+    tall = -(-lines // -(-lines // tall))
+    return [
+        (i, min(i + tall, lines), w, min(w + wide, width))
+        for i in range(0, lines, tall)
+        for w in range(0, width, wide)
+    ]
