@@ -1,0 +1,120 @@
+"""What all phases of the kernel share: the blocks of tokens, and the tiles that stay allocated."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from omni_neuron.kernels.nki import nisa, nl
+from omni_neuron.kernels.qkv.shapes import (
+    BANK,
+    BANKS,
+    GROUP,
+    PARTITIONS,
+    PIECE_BYTES,
+    PIECES,
+    block_tokens,
+    even,
+    groups,
+)
+from omni_neuron.kernels.qkv.weights import Stream, make_stream
+from omni_neuron.kernels.tiles import cores
+
+BYTES = {"bfloat16": 2, "float32": 4}
+
+
+@dataclass
+class Setting(nl.NKIObject):
+    """One core's part of the launch.
+
+    blocks: (first token, tokens) of this core; together: (tokens of all cores, where this core's start) of
+    each block, for what the cores of a rank give to one collective. steps: tiles of 128 of hidden.
+    """
+
+    x: Any
+    blocks: list[Any]
+    together: list[Any]
+    steps: int
+    eps: float
+    replica_groups: Any
+    ranks: int
+    stream: Stream
+    transposed: list[Any]  # one tile [128, block] for each tile of hidden
+    pieces: list[Any]  # [128, tiles of tokens, columns] of x, as they are loaded
+    piece_steps: int
+    pieces_loaded: int
+    psum: list[Any]
+    psum_turn: int
+    unscaled: list[Any]  # [128, block] fp32: q and k before the norm's factor
+    unscaled_turn: int
+    ones: Any
+
+
+def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, replica_groups: Any) -> Any:
+    tokens, hidden = x.shape
+    itemsize = BYTES[str(x.dtype)]
+    budget = nl.tile_size.sbuf_fmax_bytes
+    core, of = cores()
+    halves = even(tokens, of)
+    most = block_tokens(hidden, widths, itemsize, budget)
+    assert most > 0, "the projection does not fit: ask fits_qkv first"
+    count = len(groups(max([size for _, size in halves]), most))
+    cut = [even(size, count) for _, size in halves]
+    blocks = [(halves[core][0] + start, size) for start, size in cut[core]]
+    together = []
+    for b in range(count):
+        sizes = [cut[c][b][1] for c in range(of)]
+        together.append((sizes[0] + (sizes[1] if of > 1 else 0), sizes[0] if core == 1 else 0))
+    longest = max([size for _, size in blocks])
+    token_tiles = -(-longest // PARTITIONS)
+    piece_steps = PIECE_BYTES // (PARTITIONS * itemsize)
+    tiles = -(-max(widths[0], widths[1]) // PARTITIONS)
+    steps = hidden // PARTITIONS
+    ones = nl.ndarray((PARTITIONS, PARTITIONS), nl.float32)
+    nisa.memset(ones, 1.0)
+    return Setting(
+        x,
+        blocks,
+        together,
+        steps,
+        eps,
+        replica_groups,
+        1 if replica_groups is None else len(replica_groups[0]),
+        make_stream(weight, x.dtype),
+        [nl.ndarray((PARTITIONS, longest), x.dtype) for _ in range(steps)],
+        [nl.ndarray((PARTITIONS, token_tiles, piece_steps * PARTITIONS), x.dtype) for _ in range(PIECES)],
+        piece_steps,
+        0,
+        [nl.ndarray((PARTITIONS, BANK), nl.float32, buffer=nl.psum) for _ in range(BANKS)],
+        0,
+        [nl.ndarray((PARTITIONS, longest), nl.float32) for _ in range(tiles + GROUP if tiles > 0 else 0)],
+        0,
+        ones,
+    )
+
+
+def next_bank(setting: Any) -> Any:
+    """PSUM banks in turn: the next is the one that was emptied longest ago."""
+    setting.psum_turn += 1
+    return setting.psum[(setting.psum_turn - 1) % BANKS]
+
+
+def token_tiles(tokens: int) -> list[Any]:
+    """(start, rows) of the tiles of at most 128 tokens in a block."""
+    return [(t, min(PARTITIONS, tokens - t)) for t in range(0, tokens, PARTITIONS)]
+
+
+def columns_of(setting: Any, vector: Any, first: int, width: int) -> Any:
+    """Elements of an HBM vector as fp32 `[128, tiles]`: element 128 j + p at partition p of column j."""
+    if vector is None:
+        return None
+    whole, rest = width // PARTITIONS, width % PARTITIONS
+    columns = nl.ndarray((PARTITIONS, whole + (1 if rest > 0 else 0)), nl.float32)
+    for start, size, rows in ((0, PARTITIONS, whole), (whole, rest, 1)):
+        if size == 0 or rows == 0:
+            continue
+        loaded = nl.ndarray((rows, size), nl.float32)
+        offset = first + start * PARTITIONS
+        nisa.dma_copy(loaded, vector.ap([[size, rows], [1, size]], offset=offset))
+        turned = nl.ndarray((size, rows), nl.float32, buffer=nl.psum)
+        nisa.nc_transpose(turned, loaded, engine=nisa.engine.tensor)
+        nisa.tensor_copy(columns[0:size, nl.ds(start, rows)], turned)
+    return columns
