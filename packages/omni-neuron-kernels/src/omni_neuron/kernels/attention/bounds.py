@@ -1,0 +1,260 @@
+"""What is known of a row's largest score before any score is computed, and which path that allows.
+
+The mathematics is in `window`. Statistics of keys are taken per block of 2,048 keys; they are small, and
+ranks exchange them before the first key travels. All heads go through each step together, so that no engine
+waits for one head's chain of small steps.
+"""
+
+from typing import Any
+
+from omni_neuron.kernels.attention.banks import COLUMNS, SUMS, in_bank
+from omni_neuron.kernels.attention.key_blocks import HIDDEN, TILE
+from omni_neuron.kernels.attention.octaves import OCTAVE, on_all_partitions, whole_octaves
+from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK, above, below, width
+from omni_neuron.kernels.nki import nisa, nl
+
+# Squares are rounded to bfloat16 before they are summed: distances and norms are taken that much larger.
+NORM_MARGIN = 1.0 + 2.0**-7
+SMALL = 1.0e-30  # keeps square roots inside the range of the hardware's table
+
+
+def key_statistics(keys: list[Any], lengths: list[Any]) -> list[Any]:
+    """Means, radii and absences of the blocks of keys of some heads, each `[D, S]` in HBM.
+
+    Returns fp32 tiles: means `[D, heads, blocks]`; and `[1, heads, 2, blocks]` with the largest distance of
+    a key from its block's mean, and HIDDEN where no key of the block counts. `lengths` are tiles `[128, 1]`
+    of how many keys count, or None for all.
+    """
+    size, count = keys[0].shape
+    heads, blocks = len(keys), -(-count // KEY_BLOCK)
+    means = nl.ndarray((size, heads, blocks), nl.float32)
+    extent = nl.ndarray((1, heads, 2, blocks), nl.float32)
+    nisa.memset(extent, 0.0, engine=nisa.vector_engine)
+    farthest = nl.ndarray((TILE, heads, blocks), nl.float32)
+    before = None
+    for h in range(heads):
+        for b in range(blocks):
+            start = b * KEY_BLOCK
+            here = min(KEY_BLOCK, count - start)
+            key = nl.ndarray((size, here), keys[h].dtype)
+            nisa.dma_copy(key, keys[h][:, nl.ds(start, here)])
+            mean = means[:, h, nl.ds(b, 1)]
+            if lengths[h] is None:
+                nisa.tensor_reduce(mean, nl.add, key, 1)
+                nisa.tensor_scalar(mean, mean, nl.multiply, 1.0 / here)
+            else:
+                counted = _count(lengths[h], start, here)
+                _masked_mean(mean, key, start, lengths[h], counted)
+                absent = extent[:, h, 1, nl.ds(b, 1)]
+                nisa.tensor_scalar(absent, counted[0:1], nl.less, 0.5, op1=nl.multiply, operand1=HIDDEN)
+            distance = _squared_distances(key, mean, (h * blocks + b) % SUMS)
+            if before is not None:
+                _farthest(before[0], before[1], before[2], before[3])
+            before = (farthest[:, h, nl.ds(b, 1)], distance, start, lengths[h])
+    _farthest(before[0], before[1], before[2], before[3])
+    radius = extent[:, :, 0]
+    nisa.tensor_partition_reduce(radius, nl.maximum, farthest)
+    nisa.tensor_scalar(radius, radius, nl.add, SMALL)
+    nisa.activation(radius, nl.sqrt, radius)
+    nisa.tensor_scalar(radius, radius, nl.multiply, NORM_MARGIN)
+    return [means, extent]
+
+
+def _count(length: Any, start: int, here: int) -> Any:
+    """How many of the keys from `start` on count, `[128, 1]`, between 0 and `here`."""
+    counted = nl.ndarray((TILE, 1), nl.float32)
+    nisa.tensor_scalar(counted, length, nl.subtract, float(start), op1=nl.maximum, operand1=0.0)
+    nisa.tensor_scalar(counted, counted, nl.minimum, float(here))
+    return counted
+
+
+def _masked_mean(mean: Any, key: Any, start: int, length: Any, counted: Any) -> None:
+    size, here = key.shape
+    position = nl.ndarray((size, here), nl.float32)
+    nisa.iota(position, [[1, here]], offset=start, channel_multiplier=0)
+    kept = nl.ndarray((size, here), key.dtype)
+    nisa.tensor_scalar(kept, position, nl.less, length[0:size])
+    nisa.tensor_tensor(kept, kept, key, nl.multiply)
+    nisa.tensor_reduce(mean, nl.add, kept, 1)
+    inverse = nl.ndarray((size, 1), nl.float32)
+    nisa.tensor_scalar(inverse, counted[0:size], nl.maximum, 1.0)
+    nisa.reciprocal(inverse, inverse)
+    nisa.tensor_scalar(mean, mean, nl.multiply, inverse)
+
+
+def _squared_distances(key: Any, mean: Any, bank: int) -> Any:
+    """|k - mean|^2 of each key of a block in PSUM, `[128, tiles]`: key 128 t + p at [p, t]."""
+    size, here = key.shape
+    away = nl.ndarray((size, 1), nl.float32)
+    nisa.tensor_scalar(away, mean, nl.multiply, -1.0)
+    squares = nl.ndarray((size, here), nl.bfloat16)
+    nisa.activation(squares, nl.square, key, bias=away)
+    ones = nl.ndarray((size, 1), nl.bfloat16)
+    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    tiles = -(-here // TILE)
+    distance = in_bank((TILE, tiles), nl.float32, bank)
+    if here % TILE:
+        nisa.memset(distance, 0.0, engine=nisa.vector_engine)
+    for t in range(tiles):
+        rows = min(TILE, here - t * TILE)
+        own = squares[:, nl.ds(t * TILE, rows)]
+        nisa.nc_matmul(distance[0:rows, nl.ds(t, 1)], own, ones, accumulate=False)
+    return distance
+
+
+def _farthest(dst: Any, distance: Any, start: int, length: Any) -> None:
+    """dst `[128, 1]`: the largest distance of the keys that count, each partition of its own keys."""
+    if length is not None:
+        counts = nl.ndarray(distance.shape, nl.float32)
+        nisa.iota(counts, [[TILE, distance.shape[1]]], offset=start, channel_multiplier=1)
+        nisa.tensor_scalar(counts, counts, nl.less, length)
+        nisa.tensor_tensor(counts, counts, distance, nl.multiply)
+        distance = counts
+    nisa.tensor_reduce(dst, nl.maximum, distance, 1)
+
+
+def query_norms(queries: list[Any]) -> Any:
+    """|q| of every query of some heads, a little too large, fp32 `[128, heads, tiles]`: query 128 t + p at
+    [p, head, t]."""
+    size, count = queries[0].shape
+    norms = nl.ndarray((TILE, len(queries), -(-count // TILE)), nl.float32)
+    nisa.memset(norms, 0.0, engine=nisa.vector_engine)
+    ones = nl.ndarray((size, 1), nl.bfloat16)
+    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    bank = 0
+    for h in range(len(queries)):
+        for first, rows, tiles in _query_groups(count, COLUMNS):
+            tile = nl.ndarray((size, rows * tiles), queries[h].dtype)
+            nisa.dma_copy(tile, queries[h][:, nl.ds(first, rows * tiles)])
+            squares = nl.ndarray((size, rows * tiles), nl.bfloat16)
+            nisa.tensor_tensor(squares, tile, tile, nl.multiply)
+            sums = in_bank((rows, tiles), nl.float32, bank % SUMS)
+            bank += 1
+            for t in range(tiles):
+                own = squares[:, nl.ds(t * rows, rows)]
+                nisa.nc_matmul(sums[:, nl.ds(t, 1)], own, ones, accumulate=False)
+            part = norms[0:rows, h, nl.ds(first // TILE, tiles)]
+            nisa.activation(part, nl.sqrt, sums, bias=SMALL, scale=NORM_MARGIN * NORM_MARGIN)
+    return norms
+
+
+def choose_paths(
+    queries: list[Any], norms: Any, means: list[Any], extent: list[Any], scale: float, keys: int
+) -> list[Any]:
+    """Shifts of the blocks of queries of some heads, and which path is safe for them.
+
+    Args:
+        queries: `[D, Sq]` in HBM, for each head.
+        norms: of the queries, as `query_norms` gives them.
+        means: tiles `[D, blocks]` of all blocks of keys of all shards, for each head.
+        extent: tiles `[1, 2, blocks]` of their radii and absences, for each head.
+        scale: of the scores, above 0.
+        keys: of all shards together.
+
+    Returns:
+        tiles: minus the shift of each block of queries on every partition, fp32 `[128, heads, query
+        blocks]`; and int32 flags `[1, 1 + 2 heads]`: whether every block of every head lies in the window;
+        else for each head whether its blocks do, and whether they do not.
+    """
+    heads, count, blocks = len(queries), queries[0].shape[1], means[0].shape[1]
+    query_blocks, tiles = -(-count // QUERY_BLOCK), QUERY_BLOCK // TILE
+    # upper bounds, and lower ones with their sign turned, so that both are reduced to a maximum
+    edges = nl.ndarray((TILE, 2, heads, query_blocks * tiles), nl.float32)
+    nisa.memset(edges, HIDDEN, engine=nisa.vector_engine)
+    before, bank = None, 0
+    for h in range(heads):
+        halves = _halves(means[h], queries[h].dtype)
+        spread = nl.ndarray((TILE, 2, blocks), nl.float32)
+        on_all_partitions(spread.reshape((TILE, 2 * blocks)), extent[h].reshape((1, 2 * blocks)), 1.0)
+        for first, rows, together in _query_groups(count, 2 * blocks):
+            products = _products(queries[h], first, rows, together, halves, SUMS + bank % SUMS)
+            bank += 1
+            if before is not None:
+                _bounds_of_rows(before[0], before[1], before[2], before[3])
+            own = nl.ds(first // TILE, together)
+            before = (edges[0:rows, :, h, own], products, norms[0:rows, h, own], spread[0:rows])
+    _bounds_of_rows(before[0], before[1], before[2], before[3])
+    across = nl.ndarray((1, 2, heads, query_blocks * tiles), nl.float32)
+    nisa.tensor_partition_reduce(across, nl.maximum, edges)
+    edge = nl.ndarray((1, 2, heads, query_blocks), nl.float32)
+    nisa.tensor_reduce(edge, nl.maximum, across.reshape((1, 2, heads, query_blocks, tiles)), 4)
+    flags = _flags(edge, width(keys) / scale)
+    # The window reaches from c - below to c + above: its middle meets the middle of the bounds.
+    middle = nl.ndarray((1, heads * query_blocks), nl.float32)
+    nisa.tensor_tensor(middle, edge[:, 0], edge[:, 1], nl.subtract)
+    raised = 0.5 * (below(keys) - above(keys))
+    nisa.tensor_scalar(middle, middle, nl.multiply, 0.5 * scale, op1=nl.add, operand1=raised)
+    shifts = nl.ndarray((TILE, heads, query_blocks), nl.float32)
+    octaves = whole_octaves(middle, 1.0 / OCTAVE)
+    on_all_partitions(shifts.reshape((TILE, heads * query_blocks)), octaves, -OCTAVE)
+    return [shifts, flags]
+
+
+def _flags(edge: Any, limit: float) -> Any:
+    """The flags of `choose_paths` from the edges `[1, 2, heads, blocks]` of blocks of queries."""
+    heads = edge.shape[2]
+    apart = nl.ndarray((1, heads, edge.shape[3]), nl.float32)
+    nisa.tensor_tensor(apart, edge[:, 0], edge[:, 1], nl.add)
+    widest = nl.ndarray((1, heads), nl.float32)
+    nisa.tensor_reduce(widest, nl.maximum, apart, 2)
+    worst = nl.ndarray((1, 1), nl.float32)
+    nisa.tensor_reduce(worst, nl.maximum, widest, 1)
+    flags = nl.ndarray((1, 1 + 2 * heads), nl.int32)
+    nisa.tensor_scalar(flags[:, 0:1], worst, nl.less_equal, limit)
+    mixed = nl.ndarray((1, 1), nl.float32)
+    nisa.tensor_scalar(mixed, worst, nl.greater, limit)
+    inside = flags[:, nl.ds(1, heads)]
+    nisa.tensor_scalar(inside, widest, nl.less_equal, limit, op1=nl.multiply, operand1=mixed)
+    nisa.tensor_scalar(flags[:, nl.ds(1 + heads, heads)], widest, nl.greater, limit)
+    return flags
+
+
+def _query_groups(count: int, columns: int) -> list[Any]:
+    """(first query, rows of a tile, tiles): as many tiles as a bank holds, each with so many columns; a last
+    one with fewer rows alone."""
+    most = max(1, COLUMNS // columns) if columns < COLUMNS else COLUMNS
+    full, rest = count // TILE, count % TILE
+    groups = [(t * TILE, TILE, min(most, full - t)) for t in range(0, full, most)]
+    if rest:
+        groups.append((full * TILE, rest, 1))
+    return groups
+
+
+def _halves(means: Any, dtype: Any) -> Any:
+    """Means `[D, blocks]` in two halves, which keep 16 bits of their fraction in a product in bfloat16."""
+    size, blocks = means.shape
+    halves = nl.ndarray((size, 2 * blocks), dtype)
+    nisa.tensor_copy(halves[:, 0:blocks], means, engine=nisa.vector_engine)
+    nisa.tensor_tensor(halves[:, blocks : 2 * blocks], means, halves[:, 0:blocks], nl.subtract)
+    return halves
+
+
+def _products(query: Any, first: int, rows: int, tiles: int, halves: Any, bank: int) -> Any:
+    """Queries times the halves of the means, in PSUM `[rows, tiles, 2 blocks]`."""
+    tile = nl.ndarray((query.shape[0], rows * tiles), query.dtype)
+    nisa.dma_copy(tile, query[:, nl.ds(first, rows * tiles)])
+    dots = in_bank((rows, tiles, halves.shape[1]), nl.float32, bank)
+    for t in range(tiles):
+        nisa.nc_matmul(dots[:, t], tile[:, nl.ds(t * rows, rows)], halves, accumulate=False)
+    return dots
+
+
+def _bounds_of_rows(edges: Any, dots: Any, norms: Any, spread: Any) -> None:
+    """Bounds of every query's largest score, before the scale, into edges `[rows, 2, tiles]`.
+
+    `spread` `[rows, 2, blocks]` holds radii and absences of the blocks of keys.
+    """
+    rows, tiles = norms.shape
+    blocks = spread.shape[2]
+    level = nl.ndarray((rows, tiles, blocks), nl.float32)
+    nisa.tensor_copy(level, dots[:, :, 0:blocks], engine=nisa.vector_engine)
+    nisa.tensor_tensor(level, level, dots[:, :, blocks : 2 * blocks], nl.add)
+    nisa.tensor_tensor(level, level, spread[:, 1].expand_dim(1).broadcast(1, tiles), nl.add)
+    lower = nl.ndarray((rows, tiles), nl.float32)
+    nisa.tensor_reduce(lower, nl.maximum, level, 2)
+    nisa.tensor_scalar(edges[:, 1], lower, nl.multiply, -1.0)
+    reach = nl.ndarray((rows, tiles, blocks), nl.float32)
+    radius = spread[:, 0].expand_dim(1).broadcast(1, tiles)
+    nisa.tensor_tensor(reach, radius, norms.expand_dim(2).broadcast(2, blocks), nl.multiply)
+    nisa.tensor_tensor(reach, reach, level, nl.add)
+    nisa.tensor_reduce(edges[:, 0], nl.maximum, reach, 2)

@@ -1,0 +1,46 @@
+"""Attention of one rank: every query to every key, without a causal mask."""
+
+from typing import Any
+
+from omni_neuron.kernels.attention.bounds import choose_paths, key_statistics, query_norms
+from omni_neuron.kernels.attention.key_blocks import hide_after, key_positions
+from omni_neuron.kernels.attention.passes import Head, attend
+from omni_neuron.kernels.attention.sharing import shared_heads, valid_keys
+from omni_neuron.kernels.nki import nki, nl
+
+
+@nki.jit
+def flash_attention_kernel(query: Any, keys: Any, values: Any, key_lengths: Any, scale: float) -> Any:
+    """Softmax(scale q.k) v for each head.
+
+    query `[N, D, Sq]`, keys `[N, D, S]`, values `[N, S, D]` with N = batch x heads; key_lengths int32 `[B]`
+    or None: only the first so many keys of a batch entry count. Returns `[N, D, Sq]`.
+    """
+    heads, width, queries = query.shape
+    out = nl.ndarray((heads, width, queries), values.dtype, buffer=nl.shared_hbm)
+    count = keys.shape[2]
+    shares = shared_heads(heads, queries)
+    lengths, hidden = [], []
+    for head, _ in shares:
+        length = None
+        if key_lengths is not None:
+            length = valid_keys(key_lengths, head * key_lengths.shape[0] // heads)
+        lengths.append(length)
+        hidden.append(None if length is None else hide_after(key_positions(count), length))
+    own = [query[head] for head, _ in shares]
+    means, extent = key_statistics([keys[head] for head, _ in shares], lengths)
+    shifts, flags = choose_paths(
+        own,
+        query_norms(own),
+        [means[:, i] for i in range(len(shares))],
+        [extent[:, i] for i in range(len(shares))],
+        scale,
+        count,
+    )
+    jobs = []
+    for i in range(len(shares)):
+        h, starts = shares[i]
+        one = Head(query[h], keys[h], values[h], out[h], None, hidden[i], lengths[i], scale, True, True)
+        jobs.append((one, starts))
+    attend(jobs, shifts, flags)
+    return out

@@ -1,0 +1,103 @@
+"""Keys and values on their way through SBUF, in the form that both products of attention want.
+
+A block holds up to 2,048 keys. Its tiles of 128 keys are interleaved: with n full tiles, partition p of
+tile t is key n p + t, so that each partition reads n rows of values that follow each other in HBM. The
+softmax does not mind the order, as long as keys and values agree; the rest of a block is a tile of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from omni_neuron.kernels.attention.window import KEY_BLOCK
+from omni_neuron.kernels.nki import nisa, nl
+
+TILE = 128
+HIDDEN = -1.0e30  # added to the scores of keys that do not count: their exponential is zero
+
+
+def tile_counts(keys: int, start: int) -> tuple[int, int]:
+    """Full tiles in the block that starts at key `start`, and the keys of the tile after them."""
+    count = min(KEY_BLOCK, keys - start)
+    return count // TILE, count % TILE
+
+
+@dataclass
+class KeyBlock(nl.NKIObject):
+    """A block in SBUF: its keys `[D, n]` in order, and (keys `[D, m]`, values with a column of ones
+    `[m, D + 1]`, number of the tile in the shard) for each tile.
+
+    The ones make the second product sum the weights beside the values.
+    """
+
+    start: int
+    keys: Any
+    tiles: list[Any]
+
+
+def load_block(keys: Any, values: Any, start: int) -> Any:
+    """The block of keys `[D, S]` and values `[S, D]` in HBM that starts at key `start`."""
+    width = keys.shape[0]
+    full, rest = tile_counts(keys.shape[1], start)
+    count = TILE * full + rest
+    key = nl.ndarray((width, count), keys.dtype)
+    nisa.dma_copy(key, keys[:, nl.ds(start, count)])
+    column = start // TILE
+    tiles = []
+    if full:
+        extended = _extended(values[nl.ds(start, TILE * full)].reshape((TILE, full, width)))
+        for t in range(full):
+            tiles.append((key[:, t : TILE * full : full], extended[:, t], column + t))  # noqa: PERF401
+    if rest:
+        last = _extended(values[nl.ds(start + TILE * full, rest)].reshape((rest, 1, width)))
+        tiles.append((key[:, nl.ds(TILE * full, rest)], last[:, 0], column + full))
+    return KeyBlock(start, key, tiles)
+
+
+def _extended(rows: Any) -> Any:
+    partitions, tiles, width = rows.shape
+    values = nl.ndarray((partitions, tiles, width), rows.dtype)
+    nisa.dma_copy(values, rows)
+    extended = nl.ndarray((partitions, tiles, width + 1), rows.dtype)
+    nisa.tensor_copy(extended[:, :, 0:width], values, engine=nisa.vector_engine)
+    nisa.memset(extended[:, :, width : width + 1], 1.0, engine=nisa.vector_engine)
+    return extended
+
+
+def key_positions(keys: int) -> Any:
+    """Which key stands in which partition of which tile, fp32 `[128, tiles]`."""
+    columns = 0
+    for start in range(0, keys, KEY_BLOCK):
+        full, rest = tile_counts(keys, start)
+        columns += full + (1 if rest else 0)
+    positions = nl.ndarray((TILE, columns), nl.float32)
+    column = 0
+    for start in range(0, keys, KEY_BLOCK):
+        full, rest = tile_counts(keys, start)
+        if full:
+            nisa.iota(positions[:, nl.ds(column, full)], [[1, full]], offset=start, channel_multiplier=full)
+        if rest:
+            after = positions[:, nl.ds(column + full, 1)]
+            nisa.iota(after, [[1, 1]], offset=start + TILE * full, channel_multiplier=1)
+        column += full + (1 if rest else 0)
+    return positions
+
+
+def hide_after(positions: Any, length: Any) -> Any:
+    """What to add to scores: 0 for keys before `length` `[128, 1]`, HIDDEN from there on."""
+    hidden = nl.ndarray(positions.shape, nl.float32)
+    nisa.tensor_scalar(hidden, positions, nl.greater_equal, length, op1=nl.multiply, operand1=HIDDEN)
+    return hidden
+
+
+def masked_maximum(dst: Any, data: Any, first_key: int, length: Any) -> None:
+    """dst `[P, 1]` = the row maximum over the keys before `length` `[128, 1]`; data's columns are keys."""
+    if length is None:
+        nisa.tensor_reduce(dst, nl.maximum, data, 1)
+        return
+    rows = data.shape[0]
+    begin = nl.ndarray((rows, 1), nl.float32)
+    nisa.memset(begin, 0.0, engine=nisa.vector_engine)
+    kept = nl.ndarray(data.shape, nl.float32)
+    nisa.range_select(
+        kept, data, nl.greater_equal, nl.less, begin, length[0:rows], reduce_res=dst, range_start=first_key
+    )

@@ -1,0 +1,50 @@
+"""Shifts in whole octaves: n ln 2, with n a whole number kept in fp32."""
+
+import math
+from typing import Any
+
+from omni_neuron.kernels.attention.banks import COLUMNS, SUMS, in_bank
+from omni_neuron.kernels.nki import nisa, nl
+
+OCTAVE = math.log(2.0)
+NOTHING_SEEN = -(2.0**20)  # octaves, below those of any score
+PARTITIONS = 128
+
+
+def whole_octaves(values: Any, scale: float) -> Any:
+    """values * scale to the nearest whole number, kept between -2^20 and 2^20."""
+    scaled = nl.ndarray(values.shape, nl.float32)
+    nisa.tensor_scalar(scaled, values, nl.multiply, scale, op1=nl.maximum, operand1=NOTHING_SEEN)
+    nisa.tensor_scalar(scaled, scaled, nl.minimum, -NOTHING_SEEN)
+    whole = nl.ndarray(values.shape, nl.int32)
+    nisa.tensor_copy(whole, scaled, engine=nisa.vector_engine)
+    nisa.tensor_copy(scaled, whole, engine=nisa.vector_engine)
+    return scaled
+
+
+def on_all_partitions(dst: Any, row: Any, factor: float) -> None:
+    """dst `[128, n]` = row `[1, n]` times a number; whole numbers come through the tensor engine exactly."""
+    count = row.shape[1]
+    ones = nl.ndarray((1, PARTITIONS), nl.float32)
+    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    for first in range(0, count, COLUMNS):
+        columns = min(COLUMNS, count - first)
+        spread = in_bank((PARTITIONS, columns), nl.float32, first // COLUMNS % SUMS)
+        nisa.nc_matmul(spread, ones, row[:, nl.ds(first, columns)], accumulate=False)
+        nisa.tensor_scalar(dst[:, nl.ds(first, columns)], spread, nl.multiply, factor)
+
+
+def columns_to_rows(dst: Any, octaves: Any, bank: int) -> None:
+    """dst `[128, n]` = octaves `[n, 1]` times ln 2 along the free axis, on every partition.
+
+    The tensor engine multiplies ones with a diagonal, which leaves whole numbers exact.
+    """
+    rows = octaves.shape[0]
+    identity = nl.shared_identity_matrix(PARTITIONS, dtype=nl.float32)
+    diagonal = nl.ndarray((rows, rows), nl.float32)
+    nisa.tensor_scalar(diagonal, identity[0:rows, 0:rows], nl.multiply, octaves)
+    ones = nl.ndarray((rows, PARTITIONS), nl.float32)
+    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    spread = in_bank((PARTITIONS, rows), nl.float32, bank)
+    nisa.nc_matmul(spread, ones, diagonal, accumulate=False)
+    nisa.tensor_scalar(dst, spread, nl.multiply, OCTAVE)

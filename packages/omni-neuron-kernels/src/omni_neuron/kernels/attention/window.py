@@ -1,0 +1,49 @@
+"""How far a row's largest score may lie from the number that the kernel subtracts from all of its scores.
+
+A softmax does not change when every score of a row is shifted alike, and bfloat16 has the exponents of
+float32: exp(s - c) keeps its relative precision wherever it is a normal number, near 1 or not. So `c` need
+not be the row's maximum. It must be near enough that nothing overflows and that what falls below the
+smallest normal number, and is flushed to zero, does not matter. Inside that window one `c` serves a whole
+block of queries, and no instruction has to subtract a number per row.
+
+Two more facts make this exact instead of likely:
+
+* A row's maximum lies between two numbers that are known before any score is. For a block of keys with mean
+  `m` and all keys within `r` of it, every score of query q is at most `q.m + |q| r` (Cauchy and Schwarz), and
+  the largest is at least their mean, `q.m`. Offsets that all keys share drop out of the difference, which is
+  `|q| r`, where a bound `|q| max|k|` would count them in full.
+* `c` is a whole number of octaves, n ln 2. Then exp(s - c) = exp(s) / 2^n: its rounding to bfloat16 is the
+  same for every n, so results do not depend on which `c` a kernel, a rank or a path chose.
+
+Heads with a block of queries outside the window take the path that follows the maximum of each row.
+"""
+
+import math
+
+KEY_BLOCK = 2048  # keys that are streamed together and share one mean
+QUERY_BLOCK = 512  # queries that share one shift: what one PSUM bank holds of their scores
+
+SMALLEST_NORMAL = -126 * math.log(2.0)  # log of it, in float32 and bfloat16 alike
+LARGEST = 128 * math.log(2.0)
+# Of a row's weight this much may be flushed: a thirteenth of one bfloat16 rounding (1.66e-3), so that the two
+# roundings of the output grow by less than 0.3 %.
+LOST_WEIGHT = 2.0**-13
+# Sums of weights times values stay finite for values up to e^16, about 8.9e6.
+VALUE_NATS = 16.0
+# The means are computed from rounded sums, the distances from rounded squares.
+MARGIN_NATS = 1.0
+
+
+def below(keys: int) -> float:
+    """Nats that a row's largest score may lie below the shift: S terms are lost at the most."""
+    return -SMALLEST_NORMAL - math.log(keys / LOST_WEIGHT) - MARGIN_NATS
+
+
+def above(keys: int) -> float:
+    """Nats that it may lie above: S terms of that size, times values, are still finite."""
+    return LARGEST - math.log(keys) - VALUE_NATS - MARGIN_NATS
+
+
+def width(keys: int) -> float:
+    """Nats between the least lower and the greatest upper bound of a block that one shift serves."""
+    return below(keys) + above(keys)
