@@ -166,6 +166,40 @@ def test_the_environment_names_the_target(monkeypatch: pytest.MonkeyPatch) -> No
         version()
 
 
+def thirds_as_bf16(x: Any) -> Any:
+    """A third of x, rounded as it is stored, once by an engine and once by the PE."""
+    tile, narrow = nl.load(x), nl.ndarray(x.shape, nl.bfloat16)
+    nisa.tensor_scalar(narrow, tile, nl.multiply, 1 / 3)
+    sums, copied = nl.ndarray(x.shape, nl.float32, buffer=nl.psum), nl.ndarray(x.shape, nl.bfloat16)
+    nisa.nc_matmul(sums, nl.shared_identity_matrix(x.shape[0], nl.float32), tile)
+    nisa.activation(copied, nl.copy, sums, scale=1 / 3)
+    out = nl.ndarray((2, *x.shape), nl.bfloat16, buffer=nl.shared_hbm)
+    nisa.dma_copy(out[0], narrow)
+    nisa.dma_copy(out[1], copied)
+    return out
+
+
+def test_stochastic_rounding_is_right_on_average_and_repeats_for_a_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = np.ones((128, 512), np.float32)
+    nearest = simulate(thirds_as_bf16, x).astype(np.float64)
+    first, again, other = (
+        simulate(thirds_as_bf16, x, seed=s, stochastic_rounding=True).astype(np.float64) for s in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+    gap = 2.0**-9  # of bf16 between 1/4 and 1/2
+    assert set(np.unique(first)) == {nearest.min(), nearest.min() - gap}
+    for part in first:
+        assert abs(part.mean() - 1 / 3) < 5 * gap / 2 / part.size**0.5
+    assert abs(nearest.mean() - 1 / 3) > gap / 4
+    monkeypatch.setenv("NEURON_RT_STOCHASTIC_ROUNDING_EN", "1")
+    np.testing.assert_array_equal(simulate(thirds_as_bf16, x, seed=1), first)
+    np.testing.assert_array_equal(simulate(thirds_as_bf16, x, stochastic_rounding=False), nearest)
+    assert (simulate(thirds_as_bf16, x, precise=False) == np.float32(1 / 3)).all()
+
+
 def test_arrays_in_an_object_become_tensors() -> None:
     @dataclass(frozen=True)
     class Weights(nl.NKIObject):

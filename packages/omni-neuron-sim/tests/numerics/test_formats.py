@@ -89,6 +89,42 @@ def test_relaxed_mode_keeps_narrow_floats_in_fp32() -> None:
     assert storage_of(formats.int8, precise=False) == np.int8
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    [formats.bfloat16, formats.float16, formats.float8_e4m3, formats.float8_e4m3fn, formats.float8_e5m2],
+)
+def test_stochastic_rounding_takes_a_neighbour_and_is_right_on_average(dtype: formats.DType) -> None:
+    random = np.random.default_rng(0)
+    values = random.normal(scale=4.0, size=64).astype(np.float32)
+    values[:3] = 0.0, -1.5, 2.0**-10  # the last is denormal in fp8
+    drawn = to_float32(encode(np.tile(values, (4096, 1)), dtype, random=random)).astype(np.float64)
+    exact = to_float32(encode(values, dtype)) == values
+    assert exact[:2].all()
+    for i, value in enumerate(values):
+        found = np.unique(drawn[:, i])
+        if exact[i]:
+            assert found.tolist() == [value]
+            continue
+        assert found[0] < value < found[1]
+        codes = encode(found.astype(np.float32), dtype).view(f"i{dtype.itemsize}").astype(int)
+        assert abs(codes[1] - codes[0]) % 2 ** (8 * dtype.itemsize - 1) == 1
+        gap = found[1] - found[0]
+        assert abs(drawn[:, i].mean() - value) < 5 * gap / 2 / 4096**0.5
+
+
+def test_stochastic_rounding_keeps_what_has_no_neighbour() -> None:
+    odd = np.array([np.inf, -np.inf, np.nan, 1e30, 3.4e38], np.float32)
+    for dtype in (formats.bfloat16, formats.float16, formats.float8_e4m3, formats.float8_e4m3fn):
+        by_chance = encode(odd, dtype, random=np.random.default_rng(0))
+        np.testing.assert_array_equal(to_float32(by_chance)[:3], to_float32(encode(odd, dtype))[:3])
+        assert to_float32(by_chance)[4] in (dtype.largest, np.inf) or dtype is formats.bfloat16
+    for dtype in (formats.int8, formats.float32, formats.tfloat32):
+        numbers = np.array([0.5, 1 / 3, -7.25], np.float32)
+        np.testing.assert_array_equal(
+            encode(numbers, dtype, random=np.random.default_rng(0)), encode(numbers, dtype)
+        )
+
+
 def test_a_format_is_its_name() -> None:
     for name, dtype in FORMATS.items():
         assert dtype == name

@@ -17,6 +17,7 @@ class Variable(NamedTuple):
 
 TARGET = "NEURON_PLATFORM_TARGET_OVERRIDE"
 PRECISE = "NKI_PRECISE_FP"
+STOCHASTIC = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
 VARIABLES = (
     Variable(
         TARGET,
@@ -29,6 +30,12 @@ VARIABLES = (
         "0 or 1",
         "1",
         "1 rounds every stored value to its dtype; 0 keeps floats below 32 bits in fp32.",
+    ),
+    Variable(
+        STOCHASTIC,
+        "0 or 1",
+        "0",
+        "1 lets the engines round results of 8 and 16 bits up or down by chance, right on average.",
     ),
 )
 _TARGETS: dict[str, Generation] = {
@@ -51,7 +58,16 @@ def target() -> Generation:
 
 def precise() -> bool:
     """`NKI_PRECISE_FP`: whether floats below 32 bits are rounded as they are stored; True when unset."""
-    text = os.environ.get(PRECISE) or "1"
+    return _switch(PRECISE, "1")
+
+
+def stochastic_rounding() -> bool:
+    """`NEURON_RT_STOCHASTIC_ROUNDING_EN`: whether engines round by chance; False when unset."""
+    return _switch(STOCHASTIC, "0")
+
+
+def _switch(name: str, default: str) -> bool:
+    text = os.environ.get(name) or default
     if text not in ("0", "1"):
-        raise ValueError(f"{PRECISE} is {text!r}: use 0 or 1.")
+        raise ValueError(f"{name} is {text!r}: use 0 or 1.")
     return text == "1"

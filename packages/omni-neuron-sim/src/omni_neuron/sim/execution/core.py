@@ -13,6 +13,7 @@ from omni_neuron.sim.machine import CHIPS, Generation
 from omni_neuron.sim.memory.buffer import Allocation, Buffer
 from omni_neuron.sim.memory.spaces import MemorySpace
 from omni_neuron.sim.numerics.formats import Array, DType
+from omni_neuron.sim.numerics.random_sequence import RandomSequence
 
 if TYPE_CHECKING:
     from omni_neuron.sim.cost.trace import Trace
@@ -50,7 +51,9 @@ class Core:
         self.instructions = 0
         self.opcode = ""
         self.shared_names: Counter[str] = Counter()
-        self.random = np.random.default_rng(world.seed + 2 * rank + core_id)
+        self.random = RandomSequence(world.seed + 2 * rank + core_id)
+        rounding = np.random.default_rng((world.seed, rank, core_id)) if world.stochastic_rounding else None
+        self.rounding = rounding  # the chances of stochastic rounding; None rounds to nearest
 
     @property
     def epoch(self) -> int:

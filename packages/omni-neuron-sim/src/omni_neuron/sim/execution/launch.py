@@ -56,6 +56,7 @@ def simulate(
     seed: int = 0,
     time_limit_s: float = 600.0,
     allow_undefined: bool = False,
+    stochastic_rounding: bool | None = None,
     **kwargs: Any,
 ) -> Any:
     """Run a kernel and return what it returns, as arrays of the caller's framework.
@@ -70,16 +71,19 @@ def simulate(
         target: trn1, trn2 or trn3; by default `NEURON_PLATFORM_TARGET_OVERRIDE`, then trn2.
         precise: round to the stored dtypes (True) or keep narrow floats in fp32; by default
             `NKI_PRECISE_FP`, then True.
-        seed: of the random instructions.
+        seed: of the random instructions, and of stochastic rounding.
         time_limit_s: how long the ranks may take.
         allow_undefined: return what the kernel left undefined as poison (NaN, -1) instead of refusing it.
+        stochastic_rounding: engines round results of 8 and 16 bits up or down by chance, right on average; by
+            default `NEURON_RT_STOCHASTIC_ROUNDING_EN`, then False.
 
     Arrays that the kernel writes into are updated in place. Raises KernelError where the kernel breaks a
     rule of the machine, ValueError for an impossible launch, TimeoutError after the time limit.
     """
     run = launch(
-        kernel, args, kwargs, lnc, ranks, target, precise, seed, time_limit_s, allow_undefined=allow_undefined
-    )
+        kernel, args, kwargs, lnc, ranks, target, precise, seed, time_limit_s,
+        allow_undefined=allow_undefined, stochastic_rounding=stochastic_rounding,
+    )  # fmt: skip
     return run.results if ranks > 1 else run.results[0]
 
 
@@ -95,6 +99,7 @@ def launch(
     time_limit_s: float = 600.0,
     traced: bool = False,
     allow_undefined: bool = False,
+    stochastic_rounding: bool | None = None,
 ) -> Run:
     """`simulate` with everything that is known afterwards."""
     generation = envs.target() if target is None else envs.as_target(target)
@@ -105,7 +110,8 @@ def launch(
         raise ValueError(f"ranks is {ranks}: at least 1.")
     with_grid = lnc > 1 or bool(getattr(kernel, "grid", None))
     rounding = envs.precise() if precise is None else precise
-    world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s)
+    by_chance = envs.stochastic_rounding() if stochastic_rounding is None else stochastic_rounding
+    world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s, by_chance)
     cores = [Core(world, rank, core, _trace(traced)) for rank in range(ranks) for core in range(lnc)]
     function = getattr(kernel, "function", kernel)
     kind = framework([leaf for a in (*args, *kwargs.values()) for leaf in _leaves(a)])

@@ -54,6 +54,7 @@ class World:
         grid: bool = False,
         seed: int = 0,
         time_limit_s: float = 600.0,
+        stochastic_rounding: bool = False,
     ) -> None:
         self.target = target
         self.grid = grid
@@ -62,6 +63,7 @@ class World:
         self.precise = precise
         self.seed = seed
         self.time_limit_s = time_limit_s
+        self.stochastic_rounding = stochastic_rounding
         self.origins = Origins()
         self.epochs = [0] * ranks
         self.members: dict[Member, Core] = {}

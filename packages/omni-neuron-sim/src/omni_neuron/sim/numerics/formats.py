@@ -130,10 +130,13 @@ def _through_torch(values: Array, dtype: torch.dtype) -> Array:
     return np.asarray(torch.from_numpy(np.require(values, requirements="W")).to(dtype).numpy())
 
 
-def encode(values: Array, dtype: DType, precise: bool = True) -> Array:
+def encode(
+    values: Array, dtype: DType, precise: bool = True, random: np.random.Generator | None = None
+) -> Array:
     """Values with the one rounding that a write does, as they are stored.
 
-    Integers (int64 arrays) stay exact on their way to an integer format and saturate there.
+    Integers (int64 arrays) stay exact on their way to an integer format and saturate there. With `random`
+    floats of 8 and 16 bits round up or down by chance.
     """
     storage = storage_of(dtype, precise)
     if dtype.kind == "packed":
@@ -147,12 +150,33 @@ def encode(values: Array, dtype: DType, precise: bool = True) -> Array:
         wide = _flush(wide)
     if storage == np.float32:
         return _round_tfloat32(wide) if precise and dtype is tfloat32 else wide
-    if dtype is float16:
-        return _through_torch(wide, torch.float16)
     if dtype in FP8:
         wide = saturate(wide, dtype)
+    if random is not None:
+        return _stochastic(wide, storage, random)
+    if dtype is float16:
+        return _through_torch(wide, torch.float16)
     with np.errstate(over="ignore"):
         return wide.astype(storage)
+
+
+def _stochastic(wide: Array, storage: np.dtype[Any], random: np.random.Generator) -> Array:
+    """One of the two neighbours, each with the probability that makes the result right on average.
+
+    The codes of a float format without its sign are in the order of its numbers. What the nearest number
+    would be infinite for, or not a number, stays so.
+    """
+    size = np.abs(wide).astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        nearest = wide.astype(storage)
+        codes = nearest.view(f"u{storage.itemsize}")
+        below = codes - (np.abs(nearest.astype(np.float64)) > size)
+        low, high = (
+            np.abs(c.astype(codes.dtype).view(storage).astype(np.float64)) for c in (below, below + 1)
+        )
+        up = random.random(wide.shape) * (high - low) < size - low
+        rounded = np.where(np.isfinite(nearest.astype(np.float32)), below + up, codes)
+    return rounded.astype(codes.dtype).view(storage)
 
 
 def _flush(wide: Array) -> Array:

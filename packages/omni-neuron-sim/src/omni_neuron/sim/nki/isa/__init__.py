@@ -34,7 +34,7 @@ from omni_neuron.sim.nki.isa.gpsimd import (
 from omni_neuron.sim.nki.isa.instruction import NkiInstruction
 from omni_neuron.sim.nki.isa.matmul import nc_matmul, nc_transpose
 from omni_neuron.sim.nki.isa.mx import nc_matmul_mx, quantize_mx
-from omni_neuron.sim.nki.isa.random import dropout, rand2, rng, set_rng_seed
+from omni_neuron.sim.nki.isa.random import dropout, rand2, rand_get_state, rand_set_state, rng, set_rng_seed
 from omni_neuron.sim.nki.isa.reductions import (
     bn_aggr,
     bn_stats,
@@ -60,10 +60,11 @@ __all__ = [
     "dma_transpose", "dropout", "engine", "exponential", "get_nc_version", "gpsimd_engine", "iota",
     "local_gather", "matmul_perf_mode", "max8", "memset", "nc_find_index8", "nc_match_replace8",
     "nc_matmul", "nc_matmul_mx", "nc_n_gather", "nc_stream_shuffle", "nc_transpose", "nc_version",
-    "nonzero_with_count", "oob_mode", "quantize_mx", "rand2", "range_select", "reciprocal", "reduce_cmd",
-    "register_alloc", "register_load", "register_move", "register_store", "rng", "scalar_engine",
-    "scalar_tensor_tensor", "select_reduce", "sendrecv", "sequence_bounds", "set_rng_seed", "sync_engine",
-    "tensor_copy", "tensor_copy_predicated", "tensor_engine", "tensor_partition_reduce", "tensor_reduce",
-    "tensor_scalar", "tensor_scalar_cumulative", "tensor_scalar_reduce", "tensor_tensor",
-    "tensor_tensor_scan", "topk", "unknown_engine", "vector_engine",
+    "nonzero_with_count", "oob_mode", "quantize_mx", "rand2", "rand_get_state", "rand_set_state",
+    "range_select", "reciprocal", "reduce_cmd", "register_alloc", "register_load", "register_move",
+    "register_store", "rng", "scalar_engine", "scalar_tensor_tensor", "select_reduce", "sendrecv",
+    "sequence_bounds", "set_rng_seed", "sync_engine", "tensor_copy", "tensor_copy_predicated",
+    "tensor_engine", "tensor_partition_reduce", "tensor_reduce", "tensor_scalar",
+    "tensor_scalar_cumulative", "tensor_scalar_reduce", "tensor_tensor", "tensor_tensor_scan", "topk",
+    "unknown_engine", "vector_engine",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ from omni_neuron.sim.memory.access import Codes, accumulated, locate, read, writ
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine, PerfMode
 from omni_neuron.sim.nki.isa.instruction import Work, instruction
-from omni_neuron.sim.nki.isa.operands import merge, spread, stored, values, warn
+from omni_neuron.sim.nki.isa.operands import merge, rounded_as, spread, stored, values, warn
 from omni_neuron.sim.nki.isa.rules import (
     PSUM,
     SBUF,
@@ -25,7 +25,6 @@ from omni_neuron.sim.numerics.formats import (
     PE_WIDE,
     Array,
     bfloat16,
-    encode,
     float8_e4m3,
     float8_e4m3fn,
     float16,
@@ -217,7 +216,7 @@ def accumulate_into(dst: NkiTensor, product: Array, codes: Codes | None, accumul
         if before.undefined is not None:
             codes = merge(codes, np.where(mask, before.undefined, 0).astype(np.uint8))
     buffer.read_since_matmul = False
-    write(dst, encode(product, dst.dtype, buffer.precise), spread(codes, dst.shape))
+    write(dst, rounded_as(dst, product), spread(codes, dst.shape))
     mask[...] = True
 
 

@@ -82,12 +82,17 @@ def store(dst: NkiTensor, result: Array, codes: Codes | None = None, mask: Array
     """Round once to dst's dtype and write `[P, N]`."""
     if dst.dtype.kind == "packed":
         raise KernelError("dtype", f"dst = {dst!r} is packed; only quantize_mx and copies write that.")
-    rounded = encode(np.asarray(result), dst.dtype, dst.buffer_.precise)
+    rounded = rounded_as(dst, np.asarray(result))
     if dst.dtype in FP8 or dst.dtype is float16:
         _warn_of_overflow(result, dst.dtype)
     place = None if mask is None else np.broadcast_to(mask, (dst.partitions, dst.columns)).reshape(dst.shape)
     shape = (dst.partitions, dst.columns)
     write(dst, np.broadcast_to(rounded, shape), spread(codes, shape), place)
+
+
+def rounded_as(dst: NkiTensor, result: Array) -> Array:
+    """An engine's result as dst stores it, with the rounding of the launch."""
+    return encode(result, dst.dtype, dst.buffer_.precise, current_core().rounding)
 
 
 def _warn_of_overflow(result: Array, dtype: DType) -> None:

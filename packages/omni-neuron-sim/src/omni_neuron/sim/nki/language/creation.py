@@ -197,6 +197,6 @@ def shared_identity_matrix(n: int, dtype: Any = uint8) -> NkiTensor:
 def rand(shape: Sequence[int], dtype: Any = float32) -> NkiTensor:
     """Uniform numbers in [0, 1) in SBUF."""
     tensor = allocate(tuple(shape), dtype, MemorySpace.sbuf)
-    drawn = current_core().random.random(tensor.shape, dtype=np.float32)
+    drawn = current_core().random.next().random(tensor.shape, dtype=np.float32)
     write(tensor, encode(drawn, tensor.dtype, tensor.buffer_.precise))
     return tensor
