@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from omni_neuron.sim.errors import KernelError
+from omni_neuron.sim.execution.core import current_core
 
 
 class ReplicaGroup:
@@ -42,3 +43,9 @@ class ReplicaGroup:
 
 def as_group(value: Any) -> ReplicaGroup:
     return value if isinstance(value, ReplicaGroup) else ReplicaGroup(value)
+
+
+def own_group(replica_group: Any) -> tuple[int, ...]:
+    """The ranks with which the running one meets, in the order of its group."""
+    core = current_core()
+    return as_group(replica_group).of(core.rank, core.world.ranks)

@@ -10,7 +10,7 @@ from omni_neuron.sim.execution.core import current_core
 from omni_neuron.sim.memory.access import Content, read
 from omni_neuron.sim.memory.registers import VirtualRegister
 from omni_neuron.sim.memory.tensor import NkiTensor
-from omni_neuron.sim.nki.collectives.groups import as_group
+from omni_neuron.sim.nki.collectives.groups import as_group, own_group
 from omni_neuron.sim.nki.collectives.meeting import exchange, in_hbm, rounded, tensors
 from omni_neuron.sim.nki.isa.arithmetic import reduction
 from omni_neuron.sim.nki.isa.instruction import Work, instruction
@@ -20,11 +20,6 @@ from omni_neuron.sim.numerics.alu import ARITHMETIC
 from omni_neuron.sim.numerics.formats import Array, to_float32
 
 REDUCES = ("add", "minimum", "maximum")
-
-
-def _group(replica_group: Any) -> tuple[int, ...]:
-    core = current_core()
-    return as_group(replica_group).of(core.rank, core.world.ranks)
 
 
 def _start(priority: int | None) -> None:
@@ -40,9 +35,9 @@ def _joined(parts: list[Content], axis: int) -> Content:
     return Content(values, np.concatenate(codes, axis=axis))
 
 
-def _piece(content: Content, index: int, count: int, axis: int) -> Content:
-    size = content.values.shape[axis] // count
-    at = (*[slice(None)] * axis, slice(index * size, (index + 1) * size))
+def _piece(content: Content, index: int, count: int) -> Content:
+    size = content.values.shape[0] // count
+    at = slice(index * size, (index + 1) * size)
     return Content(content.values[at], None if content.undefined is None else content.undefined[at])
 
 
@@ -53,11 +48,21 @@ def _reduced(parts: list[Content], operation: str, like: NkiTensor) -> Content:
     return Content(rounded(total, like), merge(*(p.undefined for p in parts)))
 
 
-def _divides(tensor: NkiTensor, axis: int, count: int) -> None:
-    if tensor.shape[axis] % count:
-        raise KernelError(
-            "collective", f"dimension {axis} of {tensor!r} does not divide by the {count} ranks."
-        )
+def _sliced(
+    srcs: Any, dsts: Any, dim: int, ranks: int, sbuf_too: bool = False
+) -> tuple[tuple[NkiTensor, ...], tuple[NkiTensor, ...]]:
+    """Tensors of a collective that hands every rank a slice of dimension 0."""
+    sources, destinations = tensors("srcs", srcs), tensors("dsts", dsts)
+    in_hbm("srcs", sources, sbuf_too)
+    in_hbm("dsts", destinations, sbuf_too)
+    if dim != 0:
+        raise KernelError("collective", f"collective_dim = {dim}: only 0.")
+    for source in sources:
+        if source.shape[0] % ranks:
+            raise KernelError(
+                "collective", f"dimension 0 of {source!r} does not divide by the {ranks} ranks."
+            )
+    return sources, destinations
 
 
 @instruction
@@ -75,7 +80,7 @@ def all_reduce(
         if source.size != destination.size:
             raise KernelError("shape", f"{source!r} and {destination!r} must have equally many elements.")
     operation = reduction(op, "op", only=REDUCES)
-    group = _group(replica_group)
+    group = own_group(replica_group)
 
     def act(contents: dict[int, list[Content]]) -> dict[int, list[Content]]:
         result = [_reduced([contents[r][i] for r in group], operation, t) for i, t in enumerate(sources)]
@@ -96,7 +101,7 @@ def all_gather(
     """Concatenate in the order of the group along dimension 0 (in SBUF also 1)."""
     _start(priority)
     sources, destinations = _gatherable(srcs, dsts, collective_dim)
-    group = _group(replica_group)
+    group = own_group(replica_group)
 
     def act(contents: dict[int, list[Content]]) -> dict[int, list[Content]]:
         result = [_joined([contents[r][i] for r in group], collective_dim) for i in range(len(sources))]
@@ -132,25 +137,15 @@ def reduce_scatter(
 ) -> Work:
     """Reduce over the group; the rank at position r keeps slice r of dimension 0."""
     _start(priority)
-    sources, destinations = tensors("srcs", srcs), tensors("dsts", dsts)
-    in_hbm("srcs", sources, sbuf_too=True)
-    in_hbm("dsts", destinations, sbuf_too=True)
-    _first_dimension(collective_dim)
+    group = own_group(replica_group)
+    sources, destinations = _sliced(srcs, dsts, collective_dim, len(group), sbuf_too=True)
     operation = reduction(op, "op", only=REDUCES)
-    group = _group(replica_group)
-    for source in sources:
-        _divides(source, 0, len(group))
 
     def act(contents: dict[int, list[Content]]) -> dict[int, list[Content]]:
         whole = [_reduced([contents[r][i] for r in group], operation, t) for i, t in enumerate(sources)]
-        return {rank: [_piece(w, p, len(group), 0) for w in whole] for p, rank in enumerate(group)}
+        return {rank: [_piece(w, p, len(group)) for w in whole] for p, rank in enumerate(group)}
 
     return exchange("reduce_scatter", (operation, as_group(replica_group)), group, sources, destinations, act)
-
-
-def _first_dimension(dim: int) -> None:
-    if dim != 0:
-        raise KernelError("collective", f"collective_dim = {dim}: only 0.")
 
 
 @instruction
@@ -164,18 +159,13 @@ def all_to_all(
 ) -> Work:
     """Slice s of the rank at position r goes to slot r of the rank at position s."""
     _start(priority)
-    sources, destinations = tensors("srcs", srcs), tensors("dsts", dsts)
-    in_hbm("srcs", sources)
-    in_hbm("dsts", destinations)
-    _first_dimension(collective_dim)
-    group = _group(replica_group)
-    for source in sources:
-        _divides(source, 0, len(group))
+    group = own_group(replica_group)
+    sources, destinations = _sliced(srcs, dsts, collective_dim, len(group))
 
     def act(contents: dict[int, list[Content]]) -> dict[int, list[Content]]:
         return {
             rank: [
-                _joined([_piece(contents[r][i], p, len(group), 0) for r in group], 0)
+                _joined([_piece(contents[r][i], p, len(group)) for r in group], 0)
                 for i in range(len(sources))
             ]
             for p, rank in enumerate(group)
@@ -246,7 +236,7 @@ def collective_permute_implicit(
 ) -> Work:
     """Send to the successor in the ring of the group, receive from the predecessor."""
     _start(priority)
-    group = _group(replica_group)
+    group = own_group(replica_group)
     sources = _channels(srcs_by_channel, "srcs_by_channel", channel_ids, group)
     destinations = _channels(dsts_by_channel, "dsts_by_channel", channel_ids, group)
 
@@ -271,7 +261,7 @@ def collective_permute_implicit_reduce(
 ) -> Work:
     """Send op(source 0, source 1) to the successor, receive the predecessor's."""
     _start(priority)
-    group = _group(replica_group)
+    group = own_group(replica_group)
     operation = reduction(op, "op", only=REDUCES)
     first = _channels(srcs0_by_channel, "srcs0_by_channel", channel_ids, group)
     second = _channels(srcs1_by_channel, "srcs1_by_channel", channel_ids, group)
@@ -297,6 +287,6 @@ def collective_permute_implicit_current_processing_rank_id(
     iteration_id: int, replica_group: Any, channel_id: int = 0, name: str | None = None
 ) -> VirtualRegister:
     """Whose data is in hand after so many permutes; 0 is the own rank. For a scalar_offset."""
-    group = _group(replica_group)
+    group = own_group(replica_group)
     position = group.index(current_core().rank)
     return VirtualRegister(group[(position - int(iteration_id)) % len(group)])

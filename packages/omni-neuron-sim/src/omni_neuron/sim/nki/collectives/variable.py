@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from omni_neuron.sim.errors import KernelError
-from omni_neuron.sim.execution.core import current_core
 from omni_neuron.sim.memory.access import Codes, Content, read, require_defined
 from omni_neuron.sim.memory.tensor import NkiTensor
-from omni_neuron.sim.nki.collectives.groups import as_group
+from omni_neuron.sim.nki.collectives.groups import as_group, own_group
 from omni_neuron.sim.nki.collectives.meeting import exchange, in_hbm, tensors
 from omni_neuron.sim.nki.isa.instruction import Work, instruction
 from omni_neuron.sim.numerics.formats import Array, int32
@@ -47,6 +46,14 @@ def _metadata(tensor: NkiTensor, rows: int, group: tuple[int, ...]) -> Content:
     content = read(tensor)
     require_defined(content, tensor, "metadata")
     return Content(content.values.copy())
+
+
+def _begin(
+    srcs: Any, dsts: Any, replica_group: Any, metadata_tensor: NkiTensor, rows: int
+) -> tuple[NkiTensor, NkiTensor, tuple[int, ...], Content]:
+    """What both collectives take: the tensors, the group, and the metadata as they are now."""
+    src, dst, group = _one("srcs", srcs), _one("dsts", dsts), own_group(replica_group)
+    return src, dst, group, _metadata(metadata_tensor, rows, group)
 
 
 def _starts(counts: Array) -> Array:
@@ -93,9 +100,8 @@ def all_gather_v(
     name: str | None = None,
 ) -> Work:
     """Every rank gives as many rows as row 0 of the metadata says, and gets those of all."""
-    src, dst = _one("srcs", srcs), _one("dsts", dsts)
-    group = as_group(replica_group).of(current_core().rank, current_core().world.ranks)
-    table = _metadata(metadata_tensor, 2 if has_rdispls else 1, group)
+    rows = 2 if has_rdispls else 1
+    src, dst, group, table = _begin(srcs, dsts, replica_group, metadata_tensor, rows)
 
     def act(contents: dict[int, list[Content]]) -> dict[int, list[Content]]:
         results = {}
@@ -127,9 +133,8 @@ def all_to_all_v(
     name: str | None = None,
 ) -> Work:
     """Every rank sends its own number of rows to each position, and writes down what came unless it knew."""
-    src, dst = _one("srcs", srcs), _one("dsts", dsts)
-    group = as_group(replica_group).of(current_core().rank, current_core().world.ranks)
-    table = _metadata(metadata_tensor, 4 if has_rdispls else 3, group)
+    rows = 4 if has_rdispls else 3
+    src, dst, group, table = _begin(srcs, dsts, replica_group, metadata_tensor, rows)
 
     def act(contents: dict[int, list[Content]]) -> dict[int, list[Content]]:
         results = {}
