@@ -7,7 +7,7 @@ from omni_neuron.kernels.proof import prove
 from omni_neuron.kernels.spec import Case
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     heads=st.integers(1, 4),
     dim=st.integers(1, 128),

@@ -1,6 +1,8 @@
 """All kernels, by name."""
 
 from omni_neuron.kernels.causal_conv3d.spec import CAUSAL_CONV3D
+from omni_neuron.kernels.mlp.spec import MLP
+from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
 from omni_neuron.kernels.rms_norm.spec import RMS_NORM
 from omni_neuron.kernels.spec import KernelSpec
 
@@ -8,6 +10,8 @@ KERNELS: dict[str, KernelSpec] = {
     spec.name: spec
     for spec in (
         CAUSAL_CONV3D,
+        MLP,
+        OUTPUT_PROJECTION,
         RMS_NORM,
     )
 }

@@ -16,7 +16,7 @@ ROWS = 2  # tiles of x on their way to the transpose
 
 
 def tiles_per_pass(hidden: int, inner: int, itemsize: int) -> int:
-    """Tiles of 128 tokens whose x and inner activation stay in SBUF while weights stream; 0 where none fits."""
+    """Tiles of 128 tokens whose x and inner activation stay in SBUF; 0 where not even one fits."""
     columns = (ROWS + 1) * hidden + blocks(inner)  # rows of x, the bias of each side
     room = SBUF_BYTES - 2 * RING_BYTES - RESULT_BYTES - SPARE_BYTES - columns * itemsize
     return max(0, min(BANKS, room // ((blocks(hidden) + blocks(inner)) * PARTITIONS * itemsize)))

@@ -1,8 +1,9 @@
 """The attention's output projection: a head's block `[D, T]` is the stationary operand as it stands.
 
-Heads and their channels form one contraction, cut into pieces of 128 whatever D is. Up to 1,024 tokens stay
-in SBUF, the weight streams past them once per pass. With two cores each takes half of the result's columns,
-so any number of tokens keeps both busy and no weight is read twice.
+Heads and their channels form one contraction, cut into pieces of 128 whatever D is. A weight that fits stays
+in SBUF (ten heads at H = 5120 do) and tokens stream past it; a larger one streams past up to 1,024 tokens at
+a time. With two cores each takes half of the result's columns, so any number of tokens keeps both busy and no
+weight is read by both.
 """
 
 from typing import Any

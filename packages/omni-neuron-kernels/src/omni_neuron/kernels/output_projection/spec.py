@@ -48,7 +48,8 @@ OUTPUT_PROJECTION = KernelSpec(
     source=SOURCE,
     limits=(
         "D up to 128",
-        "128 tokens of all heads fit SBUF twice: at H = 5,120 heads x D up to 20,000 in bf16, 10,000 in fp32",
+        "128 tokens of all heads fit SBUF twice",
+        "at H = 5,120 these are heads x D up to 43,000 in bf16 and 20,000 in fp32",
         "attention, weight and bias of one dtype, bf16 or fp32",
     ),
     roundings=("output",),

@@ -1,0 +1,134 @@
+import pytest
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.mlp import mlp
+from omni_neuron.kernels.mlp.operator import fits_mlp
+from omni_neuron.kernels.mlp.spec import MLP, mlp_oracle
+from omni_neuron.kernels.mlp.twin import mlp_twin
+from omni_neuron.kernels.proof import relative_l2
+from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.testing import run_on_device
+
+BF16, FP32 = torch.bfloat16, torch.float32
+HIDDEN, INNER = 72, 200
+
+Arguments = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> Arguments:
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(tokens, HIDDEN, generator=generator)
+    w1 = torch.randn(HIDDEN, INNER, generator=generator) / HIDDEN**0.5
+    w2 = torch.randn(INNER, HIDDEN, generator=generator) / INNER**0.5
+    b1, b2 = torch.randn(INNER, generator=generator), torch.randn(HIDDEN, generator=generator)
+    return x.to(dtype), w1.to(dtype), b1.to(dtype), w2.to(dtype), b2.to(dtype)
+
+
+def on_meta(*shapes: tuple[int, ...], dtype: torch.dtype = BF16) -> list[Tensor]:
+    return [torch.empty(shape, dtype=dtype, device="meta") for shape in shapes]
+
+
+@pytest.fixture
+def in_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+
+
+@pytest.mark.parametrize(
+    ("hidden", "inner"), [(5120, 13824), (5120, 3456), (5120, 1728), (3072, 14336), (3072, 3584)]
+)
+@pytest.mark.parametrize("dtype", [BF16, FP32])
+def test_the_gate_takes_every_shape_of_wan(hidden: int, inner: int, dtype: torch.dtype) -> None:
+    x, w1, w2 = on_meta((75600, hidden), (hidden, inner), (inner, hidden), dtype=dtype)
+    assert fits_mlp(x, w1, None, w2, None)
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((0, 8), (8, 16), (16,), (16, 8), (8,)),
+        ((2, 9), (8, 16), (16,), (16, 8), (8,)),
+        ((2, 8), (8, 16), (16,), (8, 16), (8,)),
+        ((2, 8), (8, 16), (15,), (16, 8), (8,)),
+        ((2, 8), (8, 16), (16,), (16, 8), (1, 8)),
+        ((2, 8), (8, 100_000), (100_000,), (100_000, 8), (8,)),
+    ],
+)
+def test_the_gate_refuses_other_shapes(shapes: tuple[tuple[int, ...], ...]) -> None:
+    x, w1, b1, w2, b2 = on_meta(*shapes)
+    assert not fits_mlp(x, w1, b1, w2, b2)
+
+
+@pytest.mark.parametrize("other", range(1, 5))
+def test_the_gate_refuses_mixed_dtypes(other: int) -> None:
+    arguments = list(inputs())
+    assert fits_mlp(*arguments)
+    arguments[other] = arguments[other].float()
+    assert not fits_mlp(*arguments)
+
+
+def test_the_gate_refuses_fp16() -> None:
+    assert not fits_mlp(*inputs(torch.float16))
+
+
+@pytest.mark.usefixtures("in_the_interpreter")
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize(("dtype", "result"), [(BF16, None), (BF16, FP32), (FP32, None)])
+@pytest.mark.parametrize(("tokens", "lnc"), [(1, "1"), (1, "2"), (129, "2")])
+def test_the_operator_is_its_twin(
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: torch.dtype,
+    result: torch.dtype | None,
+    with_bias: bool,
+    tokens: int,
+    lnc: str,
+) -> None:
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
+    x, w1, b1, w2, b2 = inputs(dtype, tokens)
+    first, second = (b1, b2) if with_bias else (None, None)
+    found = mlp(x, w1, first, w2, second, result)
+    assert found.dtype == (result or dtype)
+    expected = mlp_twin(x, w1, first, w2, second, result == FP32)
+    assert relative_l2(found, expected) <= KERNEL_BAR[dtype]
+
+
+@pytest.mark.usefixtures("in_the_interpreter")
+def test_leading_dimensions_stay() -> None:
+    x, *rest = inputs(tokens=6)
+    found = mlp(x.reshape(2, 3, HIDDEN), *rest)
+    assert torch.equal(found, mlp(x, *rest).reshape(2, 3, HIDDEN))
+
+
+@pytest.mark.parametrize("fp32_result", [False, True])
+def test_the_operator_keeps_the_rules_of_torch(monkeypatch: pytest.MonkeyPatch, fp32_result: bool) -> None:
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+    torch.library.opcheck(torch.ops.omni_neuron.mlp.default, (*inputs(), fp32_result))
+
+
+def test_elsewhere_the_twin_computes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_DISABLE_NKI_KERNELS", "1")
+    arguments = inputs()
+    assert torch.equal(mlp(*arguments), mlp_twin(*arguments, False))
+    assert torch.equal(mlp(*arguments, FP32), mlp_twin(*arguments, True))
+
+
+def test_partial_sums_of_ranks_add_up() -> None:
+    """Inner channels on four ranks, the second bias on one: the sum is that of all channels to fp32."""
+    x, w1, b1, w2, b2 = inputs(FP32)
+    channels = [slice(50 * r, 50 * r + 50) for r in range(4)]
+    parts = [mlp(x, w1[:, c], b1[c], w2[c], b2 if c.start == 0 else None, FP32) for c in channels]
+    assert relative_l2(torch.stack(parts).sum(0), mlp_oracle(x, w1, b1, w2, b2, True)) <= 1e-6
+
+
+def test_another_result_dtype_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"result_dtype = torch.float16"):
+        mlp(*inputs(), torch.float16)
+
+
+@pytest.mark.hardware
+@pytest.mark.parametrize("dtype", [BF16, FP32])
+def test_against_float64(dtype: torch.dtype) -> None:
+    arguments = inputs(dtype, tokens=131)
+    found = run_on_device(mlp, *arguments)
+    assert relative_l2(found, mlp_oracle(*arguments, fp32_result=False)) <= MLP.twin_bar(dtype)
