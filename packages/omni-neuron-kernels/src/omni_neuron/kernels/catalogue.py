@@ -1,5 +1,6 @@
 """All kernels, by name."""
 
+from omni_neuron.kernels.adaln.spec import ADALN
 from omni_neuron.kernels.causal_conv3d.spec import CAUSAL_CONV3D
 from omni_neuron.kernels.mlp.spec import MLP
 from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
@@ -9,6 +10,7 @@ from omni_neuron.kernels.spec import KernelSpec
 KERNELS: dict[str, KernelSpec] = {
     spec.name: spec
     for spec in (
+        ADALN,
         CAUSAL_CONV3D,
         MLP,
         OUTPUT_PROJECTION,

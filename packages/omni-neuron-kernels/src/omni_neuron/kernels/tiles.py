@@ -5,7 +5,8 @@ from typing import Any
 from omni_neuron.kernels.nki import nisa, nl
 
 PARTITIONS = 128
-RESERVE = 1024  # bytes of a partition that small tiles may take beside rotations
+MOVING_COLUMNS = 512  # of a matmul
+RESERVE = 4096  # bytes of a partition that small tiles may take beside rotations
 
 
 def cores() -> tuple[int, int]:
@@ -32,6 +33,31 @@ def broadcast_row(row: Any, width: int) -> Any:
     """An HBM vector `[width]` on all partitions: a tile `[128, width]` of its dtype."""
     tile = nl.ndarray((PARTITIONS, width), row.dtype)
     nisa.dma_copy(tile, row.ap([[0, PARTITIONS], [1, width]]))
+    return tile
+
+
+def row_of_ones() -> Any:
+    """What `spread_row` multiplies with."""
+    ones = nl.ndarray((1, PARTITIONS), nl.float32)
+    nisa.memset(ones, 1.0)
+    return ones
+
+
+def spread_row(row: Any, ones: Any, offset: float = 0.0) -> Any:
+    """An fp32 HBM vector `[width]`, plus `offset`, on all partitions: a product on the idle PE.
+
+    It moves `width` elements, where the DMA of `broadcast_row` writes 128 times as many.
+    """
+    width = row.shape[0]
+    tile = nl.ndarray((PARTITIONS, width), nl.float32)
+    for first in range(0, width, MOVING_COLUMNS):
+        columns = min(MOVING_COLUMNS, width - first)
+        part = nl.ds(first, columns)
+        piece = nl.ndarray((1, columns), nl.float32)
+        nisa.dma_copy(piece, row.reshape((1, width))[:, part])
+        spread = nl.ndarray((PARTITIONS, columns), nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(spread, ones, piece, accumulate=False)
+        nisa.activation(tile[:, part], nl.copy, spread, bias=offset)
     return tile
 
 

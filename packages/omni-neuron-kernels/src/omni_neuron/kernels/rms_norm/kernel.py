@@ -22,7 +22,7 @@ def rms_norm_kernel(x: Any, weight: Any, eps: float) -> Any:
     inverses = rotation(1, nl.float32, len(work))
     tiles = rotation(width, x.dtype, len(work), sets=2, beside=2 * 4 * width)
     results = rotation(width, x.dtype, len(work), sets=2, beside=2 * 4 * width)
-    gain = None
+    gain: Any = None
     for stage, index in staggered(len(work), 3, len(tiles)):
         start, rows = work[index]
         tile, inverse = turn(tiles, index, rows), turn(inverses, index, rows)

@@ -1,0 +1,76 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omni_neuron.kernels.adaln.operator import MAX_WIDTH, SOURCE
+from omni_neuron.kernels.adaln.spec import ADALN, adaln_arguments, adaln_oracle
+from omni_neuron.kernels.adaln.twin import adaln_twin
+from omni_neuron.kernels.operator import load
+from omni_neuron.kernels.proof import relative_l2, worst_error
+from omni_neuron.kernels.roofline import roofline
+from omni_neuron.kernels.spec import KERNEL_BAR, Arguments, Results, as_results
+from omni_neuron.sim import simulate
+
+FORMS = ["norm", "sum", "gated"]
+DTYPES = [torch.bfloat16, torch.float32]
+
+
+def run(arguments: Arguments, lnc: int = 1) -> Results:
+    return as_results(simulate(load(SOURCE), *arguments, lnc=lnc, target="trn2"))
+
+
+def error(arguments: Arguments, lnc: int = 1) -> float:
+    return worst_error([run(arguments, lnc)], [as_results(adaln_twin(*arguments))])
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    batch=st.integers(1, 2),
+    tokens=st.integers(1, 700),
+    width=st.integers(2, 70),
+    dtype=st.sampled_from(DTYPES),
+    form=st.sampled_from(FORMS),
+    lnc=st.sampled_from([1, 2]),
+)
+def test_any_size(batch: int, tokens: int, width: int, dtype: torch.dtype, form: str, lnc: int) -> None:
+    assert error(adaln_arguments((batch, tokens, width), dtype, form), lnc) <= KERNEL_BAR[dtype]
+
+
+@pytest.mark.parametrize("width", [4096, 5120, MAX_WIDTH])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_wide_rows_fit(width: int, dtype: torch.dtype) -> None:
+    """The wider the rows, the fewer tiles are under way: from four down to one."""
+    assert error(adaln_arguments((1, 260, width), dtype, "gated")) <= KERNEL_BAR[dtype]
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    mean=st.sampled_from([0.0, 30.0, 1000.0, -1000.0, 1e5]),
+    tokens=st.integers(129, 200),  # two tiles: statistics on the Scalar and on the Vector engine
+    width=st.integers(8, 1200),
+    form=st.sampled_from(FORMS),
+)
+def test_a_large_mean_costs_what_float32_must_lose(mean: float, tokens: int, width: int, form: str) -> None:
+    """With the mean in float32, its rounding of 2^-24 * |mean| is an error of every centred value.
+
+    mean(t^2) - mean(t)^2 would lose 2^-24 * mean^2, which is everything at 1e5.
+    """
+    arguments = adaln_arguments((1, tokens, width), torch.float32, form, mean)
+    (*_, out), (*_, expected) = run(arguments), adaln_oracle(*arguments)
+    assert relative_l2(out, expected) <= 1e-6 + 8 * 2**-24 * abs(mean)
+
+
+def test_rows_without_variance_give_the_shift() -> None:
+    x, scale, shift, eps, unit_offset = adaln_arguments((1, 140, 64), torch.float32, "norm")
+    (out,) = run((torch.full_like(x, 3.0), scale, shift, eps, unit_offset))
+    assert torch.equal(out, shift[:, None].expand_as(out))
+
+
+@pytest.mark.parametrize(("form", "lnc", "share"), [("gated", 2, 0.8), ("sum", 1, 0.85), ("norm", 1, 0.65)])
+def test_predicted_costs(form: str, lnc: int, share: float) -> None:
+    """With an update the DMAs are the bottleneck; without one no engine stands out."""
+    case = next(case for case in ADALN.roofline() if case.title.startswith(form))
+    found, _ = roofline(ADALN, case, lnc)
+    assert found.reached >= share
+    assert form == "norm" or found.bottleneck == "dma"

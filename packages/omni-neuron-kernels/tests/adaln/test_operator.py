@@ -1,0 +1,114 @@
+import pytest
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.adaln import adaln, residual_adaln
+from omni_neuron.kernels.adaln.operator import MAX_WIDTH, fits_adaln
+from omni_neuron.kernels.adaln.spec import ADALN, EPS, adaln_arguments, adaln_oracle
+from omni_neuron.kernels.adaln.twin import adaln_twin
+from omni_neuron.kernels.proof import relative_l2
+from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.testing import run_on_device
+
+DTYPES = [torch.bfloat16, torch.float32]
+SHAPE = (2, 150, 64)
+
+
+def gated(dtype: torch.dtype, shape: tuple[int, int, int] = SHAPE) -> tuple[Tensor, ...]:
+    """x, update, gate, scale, shift; the last three `[B, 1, H]`, as the transformer has them."""
+    x, scale, shift, _, _, update, gate = adaln_arguments(shape, dtype, "gated")
+    return x, update, gate[:, None], scale[:, None], shift[:, None]
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+
+
+@pytest.mark.hardware
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("form", ["norm", "sum", "gated"])
+def test_against_float64(dtype: torch.dtype, form: str) -> None:
+    x, scale, shift, eps, unit_offset, *second = adaln_arguments(SHAPE, dtype, form)
+    rows = (scale[:, None], shift[:, None], eps, unit_offset)
+    if second:
+        gate = second[1][:, None] if len(second) > 1 else None
+        found = run_on_device(residual_adaln, x, second[0], gate, *rows)
+    else:
+        found = (run_on_device(adaln, x, *rows),)
+    expected = adaln_oracle(x, scale, shift, eps, unit_offset, *second)
+    for actual, exact in zip(found, expected, strict=True):
+        assert actual.dtype == dtype
+        assert relative_l2(actual, exact) <= ADALN.twin_bar(dtype)
+
+
+@pytest.mark.parametrize("lnc", ["1", "2"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_in_the_interpreter_the_kernel_runs(
+    interpreter: None, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, lnc: str
+) -> None:
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
+    x, update, gate, scale, shift = gated(dtype)
+    expected = adaln_twin(x, scale, shift, EPS, True, update, gate)
+    for actual, twin in zip(residual_adaln(x, update, gate, scale, shift, EPS), expected, strict=True):
+        assert relative_l2(actual, twin) <= KERNEL_BAR[dtype]
+    found = adaln(x, scale, shift, EPS)
+    assert relative_l2(found, adaln_twin(x, scale, shift, EPS)) <= KERNEL_BAR[dtype]
+
+
+def test_weight_and_bias_serve_every_entry_of_a_batch(interpreter: None) -> None:
+    x, update, _, scale, shift = gated(torch.float32)
+    weight, bias = scale[0, 0], shift[0, 0]
+    found = residual_adaln(x, update, None, weight, bias, EPS, unit_offset=False)
+    expected = torch.nn.functional.layer_norm(x + update, x.shape[-1:], weight, bias, EPS)
+    assert relative_l2(found[1], expected) <= 1e-6
+
+
+def test_elsewhere_the_twin_runs() -> None:
+    x, update, gate, scale, shift = gated(torch.bfloat16)
+    found = residual_adaln(x, update, gate, scale, shift, EPS)
+    expected = adaln_twin(x, scale, shift, EPS, True, update, gate)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert torch.equal(adaln(x, scale, shift, EPS), adaln_twin(x, scale, shift, EPS))
+
+
+def test_a_modulation_for_each_token_goes_to_the_twin(interpreter: None) -> None:
+    x, _, _, scale, shift = gated(torch.bfloat16)
+    scale, shift = (v.expand_as(x).contiguous() for v in (scale, shift))
+    assert torch.equal(adaln(x, scale, shift, EPS), adaln_twin(x, scale, shift, EPS))
+
+
+def test_the_gate() -> None:
+    x, update, gate, scale, shift = gated(torch.bfloat16)
+    assert fits_adaln(x, scale, shift)
+    assert fits_adaln(x, scale[0, 0], shift[:1], update, gate)
+    assert fits_adaln(x.float(), scale, shift, update.float(), gate)
+    assert not fits_adaln(x.half(), scale, shift)
+    assert not fits_adaln(x[0], scale[0, 0], shift[0, 0])
+    assert not fits_adaln(x[:, :0], scale, shift)
+    assert not fits_adaln(x, scale.bfloat16(), shift)
+    assert not fits_adaln(x, scale.expand_as(x), shift)
+    assert not fits_adaln(x, scale[..., :8], shift)
+    assert not fits_adaln(x, scale, shift, update.float(), gate)
+    assert not fits_adaln(x, scale, shift, update[:1], gate)
+    assert not fits_adaln(x, scale, shift, update, gate.bfloat16())
+    wide = torch.zeros(1, 1, MAX_WIDTH + 1)
+    assert fits_adaln(wide[..., 1:], wide[..., 1:], wide[..., 1:])
+    assert not fits_adaln(wide, wide, wide)
+
+
+def test_the_operators_are_sound(interpreter: None) -> None:
+    x, update, gate, scale, shift = gated(torch.bfloat16, (2, 5, 32))
+    rows = (scale[:, 0], shift[:, 0])
+    torch.library.opcheck(torch.ops.omni_neuron.adaln.default, (x, *rows, EPS, True))
+    for gates in (gate[:, 0], None):
+        arguments = (x, update, gates, *rows, EPS, True)
+        torch.library.opcheck(torch.ops.omni_neuron.residual_adaln.default, arguments)
+
+
+def test_one_graph(interpreter: None) -> None:
+    arguments = (*gated(torch.bfloat16, (2, 5, 32)), EPS)
+    compiled = torch.compile(residual_adaln, backend="aot_eager", fullgraph=True)
+    found, expected = compiled(*arguments), residual_adaln(*arguments)
+    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
