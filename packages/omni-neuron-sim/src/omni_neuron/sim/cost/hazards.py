@@ -9,17 +9,13 @@ Box = tuple[int, int, int, int]
 _PAGE = 2048  # bytes of a partition, or of HBM, that are searched together
 
 
-@dataclass(slots=True)
-class _Access:
-    box: Box
-    finish_s: float
-    index: int
+Access = tuple[float, int]  # when it finishes, and which instruction it is
 
 
 @dataclass(slots=True)
 class _Page:
-    written: list[_Access] = field(default_factory=list)
-    read: list[_Access] = field(default_factory=list)
+    written: dict[Box, Access] = field(default_factory=dict)
+    read: dict[Box, Access] = field(default_factory=dict)
 
 
 def _overlap(a: Box, b: Box) -> bool:
@@ -49,9 +45,10 @@ class Hazards:
             page = self._pages.get(key)
             if page is None:
                 continue
-            for access in (*page.written, *page.read) if writes else page.written:
-                if access.finish_s > best and _overlap(access.box, box):
-                    best, blame = access.finish_s, access.index
+            for accesses in (page.written, page.read) if writes else (page.written,):
+                for other, (finish_s, index) in accesses.items():
+                    if finish_s > best and _overlap(other, box):
+                        best, blame = finish_s, index
         return best, blame
 
     def note(
@@ -66,15 +63,12 @@ class Hazards:
             else:
                 part = box
             if writes:
-                page.read[:] = [a for a in page.read if not _covers(part, a.box)]
-                page.written[:] = [a for a in page.written if not _covers(part, a.box)]
-                page.written.append(_Access(part, finish_s, index))
-                continue
-            same = next((a for a in page.read if a.box == part), None)
-            if same is None:
-                page.read.append(_Access(part, finish_s, index))
+                for accesses in (page.read, page.written):
+                    for covered in [other for other in accesses if _covers(part, other)]:
+                        del accesses[covered]
+                page.written[part] = finish_s, index
             else:
-                same.finish_s, same.index = max((same.finish_s, same.index), (finish_s, index))
+                page.read[part] = max(page.read.get(part, (0.0, -1)), (finish_s, index))
 
 
 def psum_banks(trace: Trace, banks: int, bank_bytes: int) -> dict[int, int]:
