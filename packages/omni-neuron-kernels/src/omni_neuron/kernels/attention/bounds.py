@@ -146,8 +146,8 @@ def choose_paths(
     Args:
         queries: `[D, Sq]` in HBM, for each head.
         norms: of the queries, as `query_norms` gives them.
-        means: tiles `[D, blocks]` of all blocks of keys of all shards, for each head.
-        extent: tiles `[1, 2, blocks]` of their radii and absences, for each head.
+        means: tiles `[D, shards, blocks]` of the blocks of keys of all shards, for each head.
+        extent: tiles `[1, 2, shards x blocks]` of their radii and absences, for each head.
         scale: of the scores, above 0.
         keys: of all shards together.
 
@@ -156,7 +156,7 @@ def choose_paths(
         blocks]`; and int32 flags `[1, 1 + 2 heads]`: whether every block of every head lies in the window;
         else for each head whether its blocks do, and whether they do not.
     """
-    heads, count, blocks = len(queries), queries[0].shape[1], means[0].shape[1]
+    heads, count, blocks = len(queries), queries[0].shape[1], extent[0].shape[2]
     query_blocks, tiles = -(-count // QUERY_BLOCK), QUERY_BLOCK // TILE
     # upper bounds, and lower ones with their sign turned, so that both are reduced to a maximum
     edges = nl.ndarray((TILE, 2, heads, query_blocks * tiles), nl.float32)
@@ -221,12 +221,13 @@ def _query_groups(count: int, columns: int) -> list[Any]:
 
 
 def _halves(means: Any, dtype: Any) -> Any:
-    """Means `[D, blocks]` in two halves, which keep 16 bits of their fraction in a product in bfloat16."""
-    size, blocks = means.shape
-    halves = nl.ndarray((size, 2 * blocks), dtype)
-    nisa.tensor_copy(halves[:, 0:blocks], means, engine=nisa.vector_engine)
-    nisa.tensor_tensor(halves[:, blocks : 2 * blocks], means, halves[:, 0:blocks], nl.subtract)
-    return halves
+    """Means `[D, shards, blocks]` in two halves, `[D, 2, shards, blocks]`, which keep 16 bits of their
+    fraction in a product in bfloat16."""
+    size, shards, blocks = means.shape
+    halves = nl.ndarray((size, 2, shards, blocks), dtype)
+    nisa.tensor_copy(halves[:, 0], means, engine=nisa.vector_engine)
+    nisa.tensor_tensor(halves[:, 1], means, halves[:, 0], nl.subtract)
+    return halves.reshape((size, 2 * shards * blocks))
 
 
 def _products(query: Any, first: int, rows: int, tiles: int, halves: Any, bank: int) -> Any:

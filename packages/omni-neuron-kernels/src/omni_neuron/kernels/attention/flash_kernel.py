@@ -32,7 +32,7 @@ def flash_attention_kernel(query: Any, keys: Any, values: Any, key_lengths: Any,
     shifts, flags = choose_paths(
         own,
         query_norms(own),
-        [means[:, i] for i in range(len(shares))],
+        [means[:, i : i + 1] for i in range(len(shares))],
         [extent[:, i] for i in range(len(shares))],
         scale,
         count,

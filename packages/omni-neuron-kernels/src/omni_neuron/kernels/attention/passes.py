@@ -152,7 +152,7 @@ def new_sums(head: Any, start: int) -> list[Any]:
     width = head.query.shape[0] + 1
     sums = []
     for offset, rows in query_rows(head.query.shape[1], start):
-        sums.append(in_bank((rows, width), nl.float32, SUMS + offset // TILE))  # noqa: PERF401
+        sums.append(in_bank((rows, width), nl.float32, SUMS + offset // TILE))
     return sums
 
 

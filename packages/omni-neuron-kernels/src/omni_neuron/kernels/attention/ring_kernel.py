@@ -12,7 +12,7 @@ from omni_neuron.kernels.attention.key_blocks import hide_after, key_positions
 from omni_neuron.kernels.attention.passes import Head, attend
 from omni_neuron.kernels.attention.sharing import shared_heads, valid_keys
 from omni_neuron.kernels.attention.state import new_states
-from omni_neuron.kernels.attention.window import KEY_BLOCK
+from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
 from omni_neuron.kernels.nki import ncc, nisa, nki, nl
 from omni_neuron.kernels.tiles import cores
 
@@ -36,24 +36,25 @@ def ring_attention_kernel(
     own = [query[head] for head, _ in shares]
     statistics = _exchange_statistics(keys, key_lengths, group, ranks)
     norms = query_norms(own)
-    buffers = _stage(keys, values, ranks)
-    for step in range(1, min(PREFETCHED_SHARDS + 1, ranks)):
-        _send(buffers, step, group)
     means, extent = _load_statistics(statistics, ranks, width)
     shifts, flags = choose_paths(
         own,
         norms,
-        [means[:, head] for head, _ in shares],
+        [means[:, :, head] for head, _ in shares],
         [extent[:, head] for head, _ in shares],
         scale,
         ranks * count,
     )
+    buffers = _stage(keys, values, ranks)
+    # Not before: a permute is triggered from the queue of GpSimd, and would hold up what stands behind it there.
+    for step in range(1, min(PREFETCHED_SHARDS + 1, ranks)):
+        _send(buffers, step, group)
     out = nl.ndarray((heads, width, queries), values.dtype, buffer=nl.shared_hbm)
     states = [None for _ in shares]
     if ranks > 1:
         states = new_states(len(shares), queries, width)
     for step in range(ranks):
-        if 0 < step and step + PREFETCHED_SHARDS < ranks:
+        if step > 0 and step + PREFETCHED_SHARDS < ranks:
             _send(buffers, step + PREFETCHED_SHARDS, group)
         key, value = (keys, values) if step == 0 else buffers[step % len(buffers)]
         length, hidden = _visible(key_lengths, count, step, group)
@@ -78,11 +79,13 @@ def _stage(keys: Any, values: Any, ranks: int) -> list[Any]:
         buffers.append((key, value))
     core, of = cores()
     heads = keys.shape[0]
-    first, last = heads * core // of, heads * (core + 1) // of
-    if last > first:
-        mine = nl.ds(first, last - first)
-        nisa.dma_copy(buffers[0][0][mine], keys[mine])
-        nisa.dma_copy(buffers[0][1][mine], values[mine])
+    count = keys.shape[2]
+    for h in range(heads * core // of, heads * (core + 1) // of):
+        # In pieces, which several DMA engines carry at once.
+        for start in range(0, count, QUERY_BLOCK):
+            piece = nl.ds(start, min(QUERY_BLOCK, count - start))
+            nisa.dma_copy(buffers[0][1][h, piece], values[h, piece])
+        nisa.dma_copy(buffers[0][0][h], keys[h])
     if of > 1:
         nisa.core_barrier(buffers[0], (0, 1))
     return buffers
@@ -130,14 +133,11 @@ def _exchange_statistics(keys: Any, key_lengths: Any, group: Any, ranks: int) ->
 
 
 def _load_statistics(statistics: Any, ranks: int, width: int) -> tuple[Any, Any]:
-    """Tiles of means `[D, N, ranks x blocks]`, and of radii and absences `[1, N, 2, ranks x blocks]`."""
+    """Tiles of means `[D, ranks, N, blocks]`, and of radii and absences `[1, N, 2, ranks x blocks]`."""
     _, heads, blocks = statistics.shape
     rows = statistics.reshape((ranks, width + 2, heads, blocks))
-    means = nl.ndarray((width, heads, ranks, blocks), nl.float32)
-    nisa.dma_copy(means, rows[:, 0:width].permute((1, 2, 0, 3)))
+    means = nl.ndarray((width, ranks, heads, blocks), nl.float32)
+    nisa.dma_copy(means, rows[:, 0:width].permute((1, 0, 2, 3)))
     extent = nl.ndarray((1, heads, 2, ranks, blocks), nl.float32)
     nisa.dma_copy(extent, rows[:, width : width + 2].permute((2, 1, 0, 3)))
-    return (
-        means.reshape((width, heads, ranks * blocks)),
-        extent.reshape((1, heads, 2, ranks * blocks)),
-    )
+    return means, extent.reshape((1, heads, 2, ranks * blocks))
