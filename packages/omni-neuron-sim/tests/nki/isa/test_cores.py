@@ -211,3 +211,19 @@ def test_rows_that_a_scatter_skips_are_no_race() -> None:
     rows = np.array([[0, 1, 99, 99], [99, 4, 5, 6]], np.int32)[..., None]
     simulate(kernel, table, rows, lnc=2)
     np.testing.assert_array_equal(table[:, 0], [1, 1, 0, 0, 2, 2, 2, 0])
+
+
+def test_cores_find_shared_memory_by_its_line_where_it_has_no_name() -> None:
+    def kernel(x: Any) -> Any:
+        me = nl.program_id(0)
+        if me == 0:
+            scratch = nl.ndarray((64, 8), x.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(scratch, x[0:64])
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        if me == 0:
+            nisa.dma_copy(out[0:64], scratch)
+        else:
+            nisa.dma_copy(out[64:256], x[64:256])
+        return out
+
+    np.testing.assert_array_equal(simulate(kernel, X, lnc=2), X)

@@ -79,10 +79,14 @@ def test_range_select_keeps_positions_between_bounds(p: int, n: int, start: int)
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.integers(1, 128), st.integers(1, 60), st.booleans())
-def test_select_reduce_and_predicated_copies_choose_by_a_predicate(p: int, n: int, reverse: bool) -> None:
+@given(
+    st.integers(1, 128), st.integers(1, 60), st.booleans(), st.sampled_from([np.uint8, np.uint16, np.bool_])
+)
+def test_select_reduce_and_predicated_copies_choose_by_a_predicate(
+    p: int, n: int, reverse: bool, kind: type[Any]
+) -> None:
     x = RNG.standard_normal((p, n)).astype(np.float32)
-    mask = RNG.integers(0, 2, (p, n)).astype(np.uint8)
+    mask = RNG.integers(0, 2, (p, n)).astype(kind)
     chosen = (mask == 0) if reverse else (mask != 0)
     elements, top = on_tiles(
         lambda d, r, t, m: nisa.select_reduce(d, m, t, -2.0, r, nisa.reduce_cmd.reset_reduce,

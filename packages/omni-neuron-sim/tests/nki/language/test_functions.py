@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omni_neuron.sim import KernelError
+from omni_neuron.sim import KernelError, nki
 from omni_neuron.sim.nki import isa as nisa
 from omni_neuron.sim.nki import language as nl
 from omni_neuron.sim.testing import on_tiles
@@ -36,6 +36,8 @@ REDUCED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sum": (lambda a: nl.sum(a, axis=1), lambda a: a.sum(1)),
     "max": (lambda a: nl.max(a, axis=[1], keepdims=True), lambda a: a.max(1)),
     "mean": (lambda a: nl.mean(a, axis=-1), lambda a: a.mean(1)),
+    "var": (lambda a: nl.var(a, axis=1), lambda a: a.var(1)),
+    "all": (lambda a: nl.all(nl.greater(a, 0.6), axis=1), lambda a: (a > 0.6).all(1)),
 }
 
 
@@ -80,5 +82,25 @@ def test_names_of_older_versions_say_what_took_their_place() -> None:
         nl.arange  # noqa: B018
     with pytest.raises(AttributeError, match=r"nki.isa has no 'tensor_copy_dynamic_src': use tensor_copy"):
         nisa.tensor_copy_dynamic_src  # noqa: B018
+    with pytest.raises(AttributeError, match=r"nki has no 'benchmark': use nki.simulator.profile"):
+        nki.benchmark  # noqa: B018
     with pytest.raises(AttributeError, match=r"nki.isa has no 'nonsense'$"):
         nisa.nonsense  # noqa: B018
+
+
+def test_elements_are_dropped_and_gathered() -> None:
+    def body(dst: Any, a: Any) -> None:
+        columns = nl.ndarray((64, 32), nl.uint32)
+        nisa.iota(columns, [[-1, 32]], offset=31)
+        nl.random_seed(1)
+        nisa.tensor_copy(dst, nl.gather_flattened(nl.dropout(a, 0.5), columns))
+
+    found = on_tiles(body, A, shape=(64, 32), dtype="float32")
+    kept = found != 0
+    np.testing.assert_array_equal(found[kept], A[:, ::-1][kept])
+    assert abs(kept.mean() - 0.5) < 5 * 0.5 / np.sqrt(A.size)
+
+
+def test_tensors_have_no_operators() -> None:
+    with pytest.raises(KernelError, match=r"has no operators: use nisa.tensor_tensor"):
+        on_tiles(lambda d, a: 2.0 * a, A, shape=(64, 32), dtype="float32")

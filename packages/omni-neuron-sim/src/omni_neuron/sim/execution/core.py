@@ -87,7 +87,7 @@ class Core:
         address: tuple[int, int] | None = None,
         content: Array | None = None,
     ) -> Buffer:
-        """A new buffer; shared HBM is one for both cores, found by the order of allocation."""
+        """A new buffer; shared HBM is one for both cores, found by its name or line."""
         row = math.prod(shape[1:] if space.on_chip else shape)
         shared = space is MemorySpace.shared_hbm
         named = bool(name)

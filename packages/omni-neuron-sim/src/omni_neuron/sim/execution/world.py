@@ -81,9 +81,10 @@ class World:
         return self.ranks * self.lnc
 
     def shared(self, core: Core, allocation: Allocation, content: Array | None) -> Buffer:
-        """The buffer in shared HBM that both cores of a rank allocate: the nth of its name."""
-        core.shared_names[allocation.name] += 1
-        key = (core.rank, allocation.name, core.shared_names[allocation.name])
+        """The buffer in shared HBM that both cores of a rank allocate: the nth of its name or line."""
+        name = allocation.name if allocation.named else str(allocation.where)
+        core.shared_names[name] += 1
+        key = (core.rank, name, core.shared_names[name])
         if key not in self._shared:
             self._shared[key] = Buffer(allocation, self.precise, content)
         found = self._shared[key].allocation

@@ -178,6 +178,14 @@ class NkiTensor:
             "language", f"{self!r} cannot be assigned to: use nisa.tensor_copy or nisa.dma_copy."
         )
 
+    def _no_operator(self, *_: Any) -> NoReturn:
+        raise KernelError(
+            "language", f"{self!r} has no operators: use nisa.tensor_tensor, nisa.tensor_scalar or nl.add."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_operator
+    __neg__ = __matmul__ = __pow__ = __lt__ = __le__ = __gt__ = __ge__ = _no_operator
+
     # Views
 
     def __getitem__(self, key: Any) -> "NkiTensor":

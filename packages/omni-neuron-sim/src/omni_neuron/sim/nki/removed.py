@@ -1,9 +1,16 @@
 """Names of older NKI that 0.6 no longer has, each with what to write instead."""
 
+NKI = {
+    "baremetal": "a call of the kernel",
+    "benchmark": "nki.simulator.profile",
+    "profile": "nki.simulator.profile",
+    "simulate_kernel": "nki.simulate(kernel)(...)",
+    "trace": "nki.jit",
+}
 LANGUAGE = {
     "arange": "slices, nl.ds or .ap",
     "mgrid": "slices, nl.ds or .ap",
-    "par_dim": "nothing: dimension 0 of a tile is the partition",
+    "par_dim": "the number alone: dimension 0 of a tile is the partition",
     "spmd_dim": "one number as grid, kernel[2]",
     "nc": "one number as grid, kernel[2]",
     "fp32_min": "nl.fp32.min",

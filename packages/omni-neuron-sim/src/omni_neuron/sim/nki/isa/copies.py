@@ -19,7 +19,7 @@ from omni_neuron.sim.nki.isa.operands import (
     values,
 )
 from omni_neuron.sim.nki.isa.rules import choose_engine, on_engine, one_in_psum, same_elements
-from omni_neuron.sim.numerics.formats import uint8, uint16, uint32
+from omni_neuron.sim.numerics.formats import bool_, uint8, uint16, uint32
 
 ON_CHIP = (Engine.vector, Engine.scalar, Engine.gpsimd)
 QUADRANT = 32
@@ -73,7 +73,7 @@ def tensor_copy_predicated(
 ) -> Work:
     """dst = src where the predicate is not zero (where it is, if reversed); elsewhere dst stays."""
     on_engine(Engine.vector, dst=dst, predicate=predicate)
-    if predicate.dtype not in (uint8, uint16, uint32):
+    if predicate.dtype not in (bool_, uint8, uint16, uint32):
         raise KernelError("dtype", f"predicate = {predicate!r} must be uint8, uint16 or uint32.")
     same_elements(dst, predicate=predicate)
     one_in_psum("src", src, "predicate", predicate)

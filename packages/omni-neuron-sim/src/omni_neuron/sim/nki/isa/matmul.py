@@ -192,7 +192,7 @@ def _start_from_fill(dst: NkiTensor, mask: Array) -> None:
             "start with accumulate=False.",
         )
     if current_core().generation <= 3:
-        warn(f"accumulate=True adds to what another engine wrote in {dst!r}: start with accumulate=False")
+        warn("accumulate=True adds to what another engine wrote: start with accumulate=False")
     mask[...] = True
 
 
@@ -203,15 +203,15 @@ def accumulate_into(dst: NkiTensor, product: Array, codes: Codes | None, accumul
     mask = accumulated(dst, offset)
     product = product.reshape(dst.shape)
     codes = None if codes is None else codes.reshape(dst.shape)
-    if accumulate is True and not mask.all():
+    everywhere = accumulate is not False and bool(mask.all())
+    if accumulate is True and not everywhere:
         _start_from_fill(dst, mask)
-    adds = accumulate is not False and bool(mask.any())
-    if adds:
+        everywhere = True
+    if everywhere or (accumulate is None and mask.any()):
         if accumulate is None and buffer.read_since_matmul:
             warn(f"accumulate=None adds to {dst!r}, which was read since; say accumulate=True or False")
         before = read(dst)
         old = to_float32(before.values)
-        everywhere = bool(mask.all())
         product = product + old if everywhere else np.where(mask, product + old, product)
         if before.undefined is not None:
             codes = merge(codes, np.where(mask, before.undefined, 0).astype(np.uint8))

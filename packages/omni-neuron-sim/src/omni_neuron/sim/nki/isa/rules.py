@@ -100,5 +100,7 @@ def needs_generation(least: int, what: str) -> None:
     if core.generation < least:
         names = {3: "trn2", 4: "trn3"}
         raise KernelError(
-            "generation", f"{what} needs {names[least]}, and the target is {core.world.target}."
+            "generation",
+            f"{what} needs {names[least]}, and the target is {core.world.target}: see "
+            "NEURON_PLATFORM_TARGET_OVERRIDE.",
         )

@@ -17,7 +17,7 @@ from omni_neuron.sim.nki.isa.reduction_registers import lanes_of, update_registe
 from omni_neuron.sim.nki.isa.rules import needs_generation, on_engine, one_in_psum, same_elements
 from omni_neuron.sim.nki.language.operators import OPERATORS
 from omni_neuron.sim.numerics.alu import COMPARISONS
-from omni_neuron.sim.numerics.formats import Array, float32, int8, int16, uint8, uint16
+from omni_neuron.sim.numerics.formats import Array, bool_, float32, int8, int16, uint8, uint16
 
 FILL = float(np.finfo(np.float32).min)
 RANGE_OPS = ("equal", "less", "less_equal", "greater", "greater_equal")
@@ -155,7 +155,7 @@ def select_reduce(
     on_engine(Engine.vector, dst=dst, predicate=predicate, on_true=on_true, reduce_res=reduce_res)
     one_in_psum("on_true", on_true, "predicate", predicate)
     same_elements(dst, predicate=predicate, on_true=on_true)
-    if predicate.dtype not in (int8, uint8, int16, uint16):
+    if predicate.dtype not in (bool_, int8, uint8, int16, uint16):
         raise KernelError("dtype", f"predicate = {predicate!r} must be an integer of 8 or 16 bits.")
     joined = reduction(reduce_op, only=("maximum",))
     steering, steering_codes = stored(predicate)

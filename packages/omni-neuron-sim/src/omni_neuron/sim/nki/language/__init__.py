@@ -20,14 +20,18 @@ from omni_neuron.sim.nki.language.creation import (
 )  # fmt: skip
 from omni_neuron.sim.nki.language.functions import (
     broadcast_to,
+    dropout,
     expand_dims,
+    gather_flattened,
     load,
     matmul,
     mean,
+    random_seed,
     rms_norm,
     softmax,
     store,
     transpose,
+    var,
     where,
 )  # fmt: skip
 from omni_neuron.sim.nki.language.objects import (
@@ -84,12 +88,13 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "NKIObject", "NkiTensor", "affine_range", "bfloat16", "bool_", "broadcast_to", "device_print", "ds",
-    "dynamic_range", "empty_like", "expand_dims", "float16", "float32", "float4_e2m1fn_x4", "float8_e4m3",
-    "float8_e4m3fn", "float8_e4m3fn_x4", "float8_e5m2", "float8_e5m2_x4", "float8_e8m0fnu", "fori_loop",
-    "fp32", "full", "hbm", "int16", "int32", "int8", "load", "matmul", "mean", "ndarray", "no_reorder",
-    "num_programs", "ones", "private_hbm", "program_id", "program_ndim", "psum", "rand", "rms_norm", "sbuf",
+    "NKIObject", "NkiTensor", "affine_range", "bfloat16", "bool_", "broadcast_to", "device_print",
+    "dropout", "ds", "dynamic_range", "empty_like", "expand_dims", "float16", "float32",
+    "float4_e2m1fn_x4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3fn_x4", "float8_e5m2",
+    "float8_e5m2_x4", "float8_e8m0fnu", "fori_loop", "fp32", "full", "gather_flattened", "hbm", "int16",
+    "int32", "int8", "load", "matmul", "mean", "ndarray", "no_reorder", "num_programs", "ones",
+    "private_hbm", "program_id", "program_ndim", "psum", "rand", "random_seed", "rms_norm", "sbuf",
     "sequential_range", "shared_constant", "shared_hbm", "shared_identity_matrix", "softmax",
-    "static_range", "store", "tfloat32", "tile_size", "transpose", "uint16", "uint32", "uint8", "where",
-    "while_loop", "zeros", "zeros_like",
+    "static_range", "store", "tfloat32", "tile_size", "transpose", "uint16", "uint32", "uint8", "var",
+    "where", "while_loop", "zeros", "zeros_like",
 ]  # fmt: skip

@@ -149,6 +149,33 @@ def mean(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> 
     return _binary(OPERATORS["multiply"])(total, 1.0 / count, dtype or x.dtype)
 
 
+def var(x: NkiTensor, axis: Any, dtype: Any = None, keepdims: bool = False) -> NkiTensor:
+    """The mean square of what is left when the mean is taken out."""
+    centre, shifted = mean(x, axis, float32, keepdims=True), _like(x, float32)
+    isa.tensor_tensor(shifted, x, broadcast_to(centre, x.shape), OPERATORS["subtract"])
+    isa.activation(shifted, OPERATORS["square"], shifted)
+    return mean(shifted, axis, dtype or x.dtype, keepdims)
+
+
+def dropout(x: NkiTensor, rate: Any, dtype: Any = None) -> NkiTensor:
+    """Elements are 0 with probability `rate`; the others stay as they are."""
+    tile = _like(x, dtype)
+    isa.dropout(tile, x, rate)
+    return tile
+
+
+def random_seed(seed: Any) -> None:
+    """Start the sequence of random numbers anew."""
+    isa.set_rng_seed(seed)
+
+
+def gather_flattened(data: NkiTensor, indices: NkiTensor, dtype: Any = None) -> NkiTensor:
+    """In each partition the elements at `indices` (uint32) of the flattened free dimensions."""
+    tile = _like(data, None, indices.shape)
+    isa.nc_n_gather(tile, data, indices)
+    return tile if dtype is None else copy(tile, dtype)
+
+
 def softmax(x: NkiTensor, axis: Any = -1, dtype: Any = None) -> NkiTensor:
     """Over the last free dimensions, with the row maximum taken out."""
     rows = x.reshape((x.shape[0], x.columns))
@@ -227,7 +254,7 @@ def _attach() -> None:
             op.function = _binary(op)
         elif name in ACTIVATIONS:
             op.function = _unary(op)
-    for name in ("max", "min", "sum", "prod"):
+    for name in ("max", "min", "sum", "prod", "all"):
         OPERATORS[name].function = _reduction(OPERATORS[name])
     own = (copy, rsqrt, reciprocal, divide, negative, logical_not, invert, sin, cos)
     for function in own:

@@ -24,7 +24,7 @@ class Operator:
         return f"nl.{self.name}"
 
 
-_ALIASES = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply"}
+_ALIASES = {"max": "maximum", "min": "minimum", "sum": "add", "prod": "multiply", "all": "logical_and"}
 _NAMES = (
     "invert", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "add", "subtract",
     "multiply", "maximum", "minimum", "equal", "not_equal", "greater", "greater_equal", "less",
@@ -33,7 +33,7 @@ _NAMES = (
     "gelu_apprx_tanh", "gelu_apprx_tanh_dx", "gelu_apprx_sigmoid", "gelu_apprx_sigmoid_dx", "silu",
     "silu_dx", "tanh", "softplus", "mish", "erf", "erf_dx", "exp", "log", "sin", "arctan", "sqrt", "sign",
     "bypass", "divide", "negative", "logical_not", "cos", "tan", "floor", "ceil", "trunc", "mod", "fmod",
-    "max", "min", "sum", "prod",
+    "max", "min", "sum", "prod", "all",
 )  # fmt: skip
 
 OPERATORS: dict[str, Operator] = {name: Operator(name, alu=_ALIASES.get(name)) for name in _NAMES}
