@@ -1,3 +1,4 @@
+import pickle
 import re
 from pathlib import Path
 
@@ -16,6 +17,13 @@ def test_an_error_says_where_which_rule_and_what() -> None:
         7,
         "rank 1 core 0",
     )
+
+
+def test_an_error_survives_the_way_between_processes() -> None:
+    error = KernelError("shape", "3 is not 4.", SourceLine("kernel.py", 7), "tensor_copy", "rank 1 core 0")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
 
 
 def test_the_line_is_the_callers() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from omni_neuron.sim import KernelError, simulate
 from omni_neuron.sim.errors import SourceLine
+from omni_neuron.sim.execution.launch import launch
 from omni_neuron.sim.machine import CHIPS
 from omni_neuron.sim.memory.buffer import Allocation
 from omni_neuron.sim.memory.placement import peak
@@ -79,3 +80,19 @@ def test_psum_has_eight_banks() -> None:
     with pytest.raises(KernelError, match="need 9 banks, and there are 8") as caught:
         simulate(psum_kernel, np.zeros(1, np.float32), 9)
     assert caught.value.rule == "psum-capacity"
+
+
+def gathering(x: Any, at: Any) -> Any:
+    where, tile = nl.ndarray((4, 1), nl.int32), nl.ndarray((4, 16), nl.float32)
+    nisa.dma_copy(where, at)
+    nisa.dma_copy(tile, x.vector_select(0, where))
+    out = nl.ndarray((4, 16), nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(out, tile)
+    return out
+
+
+def test_indices_live_as_long_as_something_is_found_by_them() -> None:
+    x, at = np.ones((8, 16), np.float32), np.array([[0], [7], [1], [2]], np.int32)
+    (found,) = launch(gathering, (x, at), {}).sbuf
+    assert found.amount == 32 + 16 * 4  # 4 bytes of an index take a grain
+    assert len(found.alive) == 2

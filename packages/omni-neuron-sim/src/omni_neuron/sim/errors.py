@@ -1,10 +1,11 @@
 """What the simulated machine refuses, always with the kernel's file and line, the rule and the numbers."""
 
+import os
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-_OWN = str(Path(__file__).parent)
+_OWN = str(Path(__file__).parent) + os.sep
 
 
 class SourceLine(NamedTuple):
@@ -43,6 +44,9 @@ class KernelError(Exception):
         subject = f"{opcode}: " if opcode else ""
         place = f" ({core})" if core else ""
         super().__init__(f"{self.where}: [{rule}] {subject}{what}{place}")
+
+    def __reduce__(self) -> tuple[type["KernelError"], tuple[Any, ...]]:
+        return type(self), (self.rule, self.what, self.where, self.opcode, self.core)
 
 
 class KernelWarning(UserWarning):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_neuron.sim import simulate
+from omni_neuron.sim import KernelError, simulate
 from omni_neuron.sim.nki import isa as nisa
 from omni_neuron.sim.nki import language as nl
 from omni_neuron.sim.numerics.formats import FORMATS, encode, to_float32
@@ -108,6 +108,21 @@ def test_rows_that_occur_twice_are_added_twice() -> None:
         return out
 
     np.testing.assert_array_equal(simulate(kernel, index), [[0, 0], [2, 2], [0, 0], [1, 1]])
+
+
+def test_added_rows_reach_the_argument_and_what_is_undefined_stays_so() -> None:
+    def kernel(table: Any, at: Any, defined: int) -> None:
+        where, ones = nl.ndarray((3, 1), nl.int32), nl.ndarray((3, 2), nl.float32)
+        nisa.dma_copy(where, at)
+        nisa.memset(ones[0:defined], 1.0)
+        rows = table.ap([[2, 3], [1, 2]], vector_offset=where)
+        nisa.dma_compute(rows, [rows, ones], nl.add, unique_indices=False, oob_mode=nisa.oob_mode.skip)
+
+    table, index = np.zeros((4, 2), np.float32), np.array([[1], [9], [1]], np.int32)
+    simulate(kernel, table, index, 3)
+    np.testing.assert_array_equal(table, [[0, 0], [2, 2], [0, 0], [0, 0]])
+    with pytest.raises(KernelError, match=r"2 elements of the result arg0.* the first at \[1, 0\]"):
+        simulate(kernel, table, index, 2)
 
 
 def test_integers_that_are_skipped_keep_their_bits_and_transposes_skip_too() -> None:

@@ -6,6 +6,7 @@ who waits where.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -145,13 +146,13 @@ class World:
         self._turn = (cores[0].rank, cores[0].core_id)
         for thread in threads:
             thread.start()
+        end = time.monotonic() + self.time_limit_s
         for thread in threads:
-            thread.join(self.time_limit_s)
+            thread.join(max(end - time.monotonic(), 0.0))
+        if self._failure is None and len(results) < len(cores):
+            self._fail(TimeoutError(f"The kernel ran longer than the {self.time_limit_s} s it was given."))
         if self._failure is not None:
             raise self._failure
-        if any(thread.is_alive() for thread in threads):
-            self._fail(TimeoutError(f"The kernel ran longer than the {self.time_limit_s} s it was given."))
-            raise TimeoutError(f"The kernel ran longer than the {self.time_limit_s} s it was given.")
         return [results[(core.rank, core.core_id)] for core in cores]
 
     def _thread(self, core: Core, program: Callable[[Core], Any], results: dict[Member, Any]) -> None:

@@ -57,7 +57,8 @@ def _source(part: Callable[..., Any]) -> tuple[ast.AST, str, int]:
 
 def _reached(part: Any, tree: ast.AST) -> list[Any]:
     """Python functions and classes that the source names, those of NKI itself left out."""
-    known = dict(getattr(part, "__globals__", None) or vars(inspect.getmodule(part) or object()))
+    module = inspect.getmodule(part)
+    known = dict(getattr(part, "__globals__", None) or (vars(module) if module else {}))
     if inspect.isfunction(part):
         known.update(inspect.getclosurevars(part).nonlocals)
     found = []

@@ -45,8 +45,7 @@ def scalar_value(source: Any) -> int:
         return source.content
     if source.size != 1:
         raise KernelError("shape", f"{source!r} is used as a scalar and has {source.size} elements.")
-    content = read(source)
-    require_defined(content, source, "an address")
+    content = _steering(source, "an address")
     return int(content.values.reshape(-1)[0])
 
 
@@ -55,6 +54,14 @@ def require_defined(content: Content, tensor: NkiTensor, use: str) -> None:
     if content.undefined is not None:
         origin = current_core().world.origins.describe(int(content.undefined.max()))
         raise KernelError("uninitialised", f"{tensor!r} is used as {use} and is not defined: {origin}.")
+
+
+def _steering(tensor: NkiTensor, use: str) -> Content:
+    """The content of a tensor that says where the running instruction reads or writes."""
+    current_core().touch(tensor.buffer_)
+    content = read(tensor)
+    require_defined(content, tensor, use)
+    return content
 
 
 def locate(view: NkiTensor, skip_out_of_range: bool = False) -> Place:
@@ -108,8 +115,7 @@ def _inner_offsets(shape: tuple[int, ...], strides: tuple[int, ...]) -> npt.NDAr
 def _gathered(view: NkiTensor, offset: int, skip: bool) -> Place:
     rows = view.vector_offset
     assert rows is not None
-    content = read(rows.index)
-    require_defined(content, rows.index, "row indices")
+    content = _steering(rows.index, "row indices")
     index = content.values.reshape(rows.index.shape[0], -1).T.reshape(-1).astype(np.int64)
     if index.size != view.shape[0]:
         raise KernelError("shape", f"{index.size} row indices for the {view.shape[0]} rows of {view!r}.")
@@ -132,8 +138,7 @@ def _gathered(view: NkiTensor, offset: int, skip: bool) -> Place:
 def _free_gathered(view: NkiTensor, offset: int) -> Place:
     free = view.free_index
     assert free is not None
-    content = read(free.index)
-    require_defined(content, free.index, "indices")
+    content = _steering(free.index, "indices")
     table = content.values.reshape(free.index.shape[0], -1).astype(np.int64)
     group = free.group
     _, column = divmod(offset, view.row_elements)

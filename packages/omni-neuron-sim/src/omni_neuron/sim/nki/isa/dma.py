@@ -153,10 +153,11 @@ def dma_compute(
                 "shape", f"srcs[{i}] = {source!r} has {source.size} elements and dst {dst.size}."
             )
     if dst.vector_offset is not None and not unique_indices:
-        _add_one_by_one(dst, sources, skip)
+        stored, codes = _added_one_by_one(dst, sources, skip)
     else:
         total, codes = _sum(dst, sources, skip)
-        write(dst, encode(total, dst.dtype, dst.buffer_.precise), codes, None, skip)
+        stored = encode(total, dst.dtype, dst.buffer_.precise)
+    write(dst, stored, codes, None, skip)
     return Work(Engine.dma, (dst,), sources)
 
 
@@ -168,18 +169,22 @@ def _sum(dst: NkiTensor, sources: tuple[NkiTensor, ...], skip: bool) -> tuple[Ar
     return total, merge(*(c.undefined.reshape(dst.shape) for c in contents if c.undefined is not None))
 
 
-def _add_one_by_one(dst: NkiTensor, sources: tuple[NkiTensor, ...], skip: bool) -> None:
-    """Rows that occur several times are added several times."""
-    added = [s for s in sources if s.vector_offset is None]
-    total, codes = _sum(dst, tuple(added), skip)
-    place = locate(dst, skip)
-    whole = NkiTensor.whole(dst.buffer_)
-    flat = read(whole)
-    table = flat.values.reshape(-1)
+def _added_one_by_one(
+    dst: NkiTensor, sources: tuple[NkiTensor, ...], skip: bool
+) -> tuple[Array, Codes | None]:
+    """What the rows of dst are at the end, where one that occurs several times is added to several times."""
+    total, added = _sum(dst, tuple(s for s in sources if s.vector_offset is None), skip)
+    place, before = locate(dst, skip), read(dst, skip)
     assert place.indices is not None
-    for row in range(dst.shape[0]):
+    _, first, which = np.unique(
+        place.indices.reshape(dst.shape[0], -1)[:, 0], return_index=True, return_inverse=True
+    )
+    stored = before.values[first]
+    codes = None if before.undefined is None else before.undefined[first]
+    if added is not None:
+        codes = np.zeros(stored.shape, np.uint8) if codes is None else codes
+        np.maximum.at(codes, which, added)
+    for row, target in enumerate(which):
         if place.valid is None or place.valid[row]:
-            at = place.indices[row]
-            table[at] = encode(to_float32(table[at]) + total[row], dst.dtype, dst.buffer_.precise)
-    if codes is not None:
-        write(dst, table[place.indices], codes, None, skip)
+            stored[target] = encode(to_float32(stored[target]) + total[row], dst.dtype, dst.buffer_.precise)
+    return stored[which], None if codes is None else codes[which]

@@ -68,7 +68,7 @@ def instruction(function: Callable[P, Work]) -> Callable[P, NkiInstruction]:
             if error.opcode:
                 raise
             raise KernelError(error.rule, error.what, error.where, opcode, place(core)) from None
-        except (AttributeError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
             raise KernelError(
                 "operand", f"its arguments do not fit: {error}.", None, opcode, place(core)
             ) from error
