@@ -1,6 +1,7 @@
 """All kernels, by name."""
 
 from omni_neuron.kernels.adaln.spec import ADALN
+from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION
 from omni_neuron.kernels.causal_conv3d.spec import CAUSAL_CONV3D
 from omni_neuron.kernels.mlp.spec import MLP
 from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
@@ -12,8 +13,10 @@ KERNELS: dict[str, KernelSpec] = {
     for spec in (
         ADALN,
         CAUSAL_CONV3D,
+        FLASH_ATTENTION,
         MLP,
         OUTPUT_PROJECTION,
+        RING_ATTENTION,
         RMS_NORM,
     )
 }

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import torch.distributed as dist
+from torch import Tensor
 from torch._C._distributed_c10d import _resolve_process_group
 
 from omni_neuron.kernels.operator import launch, load
@@ -45,6 +46,23 @@ def launch_ranks(source: str, group_name: str, arguments: Sequence[Any]) -> Any:
     return launch(source, *arguments, groups)
 
 
+def group_of(groups: ReplicaGroups) -> tuple[int, ...]:
+    """The group of a partition that this process belongs to."""
+    return next(group for group in groups if dist.get_rank() in group)
+
+
+def numbered(by_rank: Tensor, group_name: str) -> Tensor:
+    """A table with one row for each rank of the world, for a kernel that looks ranks up in it.
+
+    A device's kernels know global ranks; those of `launch_ranks` in an interpreter know places in the group.
+    """
+    if group_name == ALONE:
+        return by_rank
+    groups = get_adapter().replica_groups(group_name)
+    alone = len(groups[0]) == 1
+    return by_rank[list(group_of(groups))] if alone or get_adapter().name == "cpu" else by_rank
+
+
 def _interpret(source: str, group_name: str, groups: ReplicaGroups, arguments: tuple[Any, ...]) -> Any:
     """All ranks of the group in this process; the interpreter numbers them by their place in the list."""
     gathered, place = _everybody(group_name, groups, arguments)
@@ -67,7 +85,7 @@ def _everybody(
     dist.all_gather_object(gathered, arguments, group=process_group)
     # The process group has sorted its ranks; the partition keeps their order.
     by_rank = dict(zip(dist.get_process_group_ranks(process_group), gathered, strict=True))
-    group = next(group for group in groups if dist.get_rank() in group)
+    group = group_of(groups)
     place = group.index(dist.get_rank())
     ordered = [by_rank[rank] for rank in group]
     ordered[place] = arguments

@@ -31,7 +31,7 @@ def key_statistics(keys: list[Any], lengths: list[Any]) -> list[Any]:
     extent = nl.ndarray((1, heads, 2, blocks), nl.float32)
     nisa.memset(extent, 0.0, engine=nisa.vector_engine)
     farthest = nl.ndarray((TILE, heads, blocks), nl.float32)
-    before = None
+    before: Any = None
     for h in range(heads):
         for b in range(blocks):
             start = b * KEY_BLOCK
@@ -161,7 +161,8 @@ def choose_paths(
     # upper bounds, and lower ones with their sign turned, so that both are reduced to a maximum
     edges = nl.ndarray((TILE, 2, heads, query_blocks * tiles), nl.float32)
     nisa.memset(edges, HIDDEN, engine=nisa.vector_engine)
-    before, bank = None, 0
+    before: Any = None
+    bank = 0
     for h in range(heads):
         halves = _halves(means[h], queries[h].dtype)
         spread = nl.ndarray((TILE, 2, blocks), nl.float32)

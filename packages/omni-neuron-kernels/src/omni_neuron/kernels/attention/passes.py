@@ -29,8 +29,9 @@ TINY = 1.0e-36  # below the sum of weights of any row that has a key
 class Head(nl.NKIObject):
     """One head of one rank and the shard of keys in hand, all in HBM.
 
-    query `[D, Sq]`, keys `[D, S]`, values `[S, D]`, out `[D, Sq]`. `state` is what the queries carry from
-    shard to shard; None where there is one shard only. `hidden` `[128, tiles]` and `length` `[128, 1]` say which keys count, None: all.
+    query `[D, Sq]`, keys `[D, S]`, values `[S, D]`, out `[D, Sq]`. `state` is what the queries carry from shard
+    to shard; None where there is one shard only. `hidden` `[128, tiles]` and `length` `[128, 1]` say which
+    keys count, None: all.
     """
 
     query: Any

@@ -27,11 +27,12 @@ def ring_attention_kernel(
 
     query and keys `[N, D, S]`, values `[N, S, D]`, of this rank; key_lengths int32 `[world]` or None: how
     many keys of each rank's shard count. replica_groups: a tuple of tuples of global ranks, all rings of the
-    world; their order is the order of the ring. Returns `[N, D, S]`.
+    world; their order is the order of the ring. None: this rank alone. Returns `[N, D, S]`.
     """
     heads, width, queries = query.shape
-    count, ranks = keys.shape[2], len(replica_groups[0])
-    group = ncc.ReplicaGroup(replica_groups)
+    count, ranks, group = keys.shape[2], 1, None
+    if replica_groups is not None:
+        ranks, group = len(replica_groups[0]), ncc.ReplicaGroup(replica_groups)
     shares = shared_heads(heads, queries)
     own = [query[head] for head, _ in shares]
     statistics = _exchange_statistics(keys, key_lengths, group, ranks)
@@ -46,7 +47,7 @@ def ring_attention_kernel(
         ranks * count,
     )
     buffers = _stage(keys, values, ranks)
-    # Not before: a permute is triggered from the queue of GpSimd, and would hold up what stands behind it there.
+    # Not before: permutes are triggered from the queue of GpSimd, and hold up what stands behind them.
     for step in range(1, min(PREFETCHED_SHARDS + 1, ranks)):
         _send(buffers, step, group)
     out = nl.ndarray((heads, width, queries), values.dtype, buffer=nl.shared_hbm)
@@ -70,7 +71,7 @@ def ring_attention_kernel(
 
 def _stage(keys: Any, values: Any, ranks: int) -> list[Any]:
     """Buffers of keys and values that travel; the first holds this rank's own. Arguments may not travel."""
-    buffers = []
+    buffers: list[Any] = []
     if ranks == 1:
         return buffers
     for i in range(min(PREFETCHED_SHARDS + 1, ranks)):
@@ -103,7 +104,9 @@ def _visible(key_lengths: Any, count: int, step: int, group: Any) -> tuple[Any, 
     """How many keys of the shard in hand count, and what hides the others; None where all count."""
     if key_lengths is None:
         return None, None
-    whose = ncc.collective_permute_implicit_current_processing_rank_id(step, group)
+    whose = 0
+    if group is not None:
+        whose = ncc.collective_permute_implicit_current_processing_rank_id(step, group)
     length = valid_keys(key_lengths, whose)
     return length, hide_after(key_positions(count), length)
 

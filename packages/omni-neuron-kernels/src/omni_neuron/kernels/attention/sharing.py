@@ -21,7 +21,7 @@ def shared_heads(heads: int, queries: int) -> list[Any]:
 
 
 def valid_keys(lengths: Any, index: Any) -> Any:
-    """Element `index`, a number or a register, of int32 lengths in HBM on every partition, fp32 `[128, 1]`."""
+    """Element `index` (int or register) of int32 lengths in HBM on every partition, fp32 `[128, 1]`."""
     whole = nl.ndarray((TILE, 1), nl.int32)
     everywhere = [[0, TILE], [1, 1]]
     if isinstance(index, int):

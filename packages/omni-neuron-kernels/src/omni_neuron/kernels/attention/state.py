@@ -1,8 +1,8 @@
 """What a block of queries carries from shard to shard.
 
-Sums of weighted values, sums of weights, and the octaves of the shift: `[128, 4, D + 2]` fp32, query 128 i + p
-of the block at [p, i]. Where all of them fit, they stay in SBUF; else a block's are loaded and stored in one
-piece each.
+Sums of weighted values, sums of weights, and the octaves of the shift: `[128, 4, D + 2]` fp32, query
+128 i + p of the block at [p, i]. Where all of them fit, they stay in SBUF; else a block's are loaded and
+stored in one piece each.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ RESIDENT_BYTES = 64 * 1024  # of a partition of SBUF
 
 
 def new_states(heads: int, queries: int, width: int) -> list[Any]:
-    """States of some heads, each `[128, blocks, 4, width + 2]` in SBUF or `[blocks, 128, 4, width + 2]` in HBM."""
+    """States of some heads: each `[128, blocks, 4, width + 2]` in SBUF, or with blocks first in HBM."""
     blocks = -(-queries // QUERY_BLOCK)
     states = []
     resident = heads * blocks * TILES * (width + 2) * 4 <= RESIDENT_BYTES

@@ -1,0 +1,81 @@
+"""Attention of one rank for models: the kernel where it can run, its twin elsewhere."""
+
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.attention.twin import attention_twin
+from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.operator import kernel_operator, launch
+
+SOURCE = "omni_neuron.kernels.attention.flash_kernel:flash_attention_kernel"
+MAX_HEADS = 512
+MAX_KEYS = 131_072
+MAX_DIM = 128
+
+
+def fits_flash_attention(
+    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float
+) -> bool:
+    """The kernel's gate, with the arguments of `flash_attention`.
+
+    bf16 or fp32, all of one dtype; D up to 128; up to 512 heads of all batch entries; up to 131,072 queries
+    and keys; scale above 0; key_lengths int32, one for each batch entry.
+    """
+    if query.ndim != 3 or keys.ndim != 3 or values.ndim != 3:
+        return False
+    heads, dim, queries = query.shape
+    return (
+        query.dtype in (torch.bfloat16, torch.float32)
+        and query.dtype == keys.dtype == values.dtype
+        and keys.shape[:2] == (heads, dim)
+        and values.shape == (heads, keys.shape[2], dim)
+        and 0 < heads <= MAX_HEADS
+        and 0 < dim <= MAX_DIM
+        and 0 < queries <= MAX_KEYS
+        and 0 < keys.shape[2] <= MAX_KEYS
+        and scale > 0
+        and (
+            key_lengths is None
+            or (
+                key_lengths.dtype == torch.int32
+                and key_lengths.ndim == 1
+                and key_lengths.shape[0] > 0
+                and heads % key_lengths.shape[0] == 0
+            )
+        )
+    )
+
+
+def _fake(query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float) -> Tensor:
+    return values.new_empty(query.shape)
+
+
+@kernel_operator(_fake)
+def _flash_attention(
+    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float
+) -> Tensor:
+    result: Tensor = launch(SOURCE, query, keys, values, key_lengths, scale)
+    return result
+
+
+def flash_attention(
+    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float
+) -> Tensor:
+    """Softmax(scale q.k) v over all keys, or the first of them; without a causal mask.
+
+    Args:
+        query: `[N, D, Sq]`, N = batch x heads, bfloat16 or float32: as the projection kernel writes it.
+        keys: `[N, D, S]`, the dtype of query.
+        values: `[N, S, D]`, the dtype of query.
+        key_lengths: int32 `[B]` where N is a multiple of B: only the first so many keys of a batch entry
+            count. Keys and values behind them must be finite. None: all count.
+        scale: of the scores, above 0.
+
+    Returns:
+        `[N, D, Sq]` in the dtype of query, as the output projection takes it; zeros where no key counts.
+        Scores and sums are float32; rounded are the weights before the second product, and the result. The
+        kernel computes it where `can_run_kernel` and `fits_flash_attention` say so, its twin elsewhere.
+    """
+    if can_run_kernel(query) and fits_flash_attention(query, keys, values, key_lengths, scale):
+        return _flash_attention(query, keys, values, key_lengths, scale)
+    return attention_twin(query, keys, values, key_lengths, scale)
