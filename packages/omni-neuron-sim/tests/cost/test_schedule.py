@@ -130,3 +130,17 @@ def test_a_transpose_by_dma_does_not_run_beside_a_collective() -> None:
     collective, transpose, copy = profile(kernel, X, ranks=2, target="trn2").timelines[0].slots
     assert transpose.start_s == pytest.approx(collective.finish_s)
     assert copy.start_s < collective.finish_s
+
+
+@pytest.mark.parametrize("engine", ["dma", "vector"])
+def test_what_is_found_by_an_index_waits_for_the_index(engine: str) -> None:
+    def body() -> None:
+        at, out = nl.ndarray((1, 1), nl.int32), nl.ndarray((1, 512), nl.float32)
+        nisa.iota(at, [[0, 1]], offset=2)
+        if engine == "dma":
+            nisa.dma_copy(out, nl.ones((4, 512), nl.float32, buffer=nl.hbm).vector_select(0, at))
+        else:
+            nisa.tensor_copy(out[:, 0:1], nl.shared_identity_matrix(4)[0:1].select(1, at))
+
+    index, found = slots(body)
+    assert found.start_s >= index.finish_s > 0

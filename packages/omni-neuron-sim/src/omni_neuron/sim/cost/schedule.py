@@ -79,7 +79,7 @@ class _Player:
     def ready(self, event: Event, *engines: str) -> tuple[float, int]:
         """When engines and operands are there, and the instruction that came last."""
         best = max((self.free[engine] for engine in engines), key=lambda f: f[0])
-        for writes, operands in ((False, event.reads), (True, event.writes)):
+        for writes, operands in ((False, event.awaited), (True, event.writes)):
             for operand in operands:
                 candidate = self.hazards.ready(operand, *self.place(operand), writes)
                 best = max(best, candidate, key=lambda f: f[0])
@@ -87,7 +87,7 @@ class _Player:
 
     def finish(self, event: Event, engine: str, start: float, busy: float, end: float, cause: int) -> None:
         index = self.position
-        for writes, operands in ((False, event.reads), (True, event.writes)):
+        for writes, operands in ((False, event.awaited), (True, event.writes)):
             for operand in operands:
                 self.hazards.note(operand, *self.place(operand), writes, end, index)
         self.timeline.slots.append(Slot(event, engine, start, busy, end, cause))

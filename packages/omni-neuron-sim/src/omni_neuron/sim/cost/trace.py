@@ -52,6 +52,12 @@ class Event(NamedTuple):
     meeting: Meets | None = None
     flops: int = 0
     passes: float = 1.0
+    steering: tuple[Operand, ...] = ()  # indices and run-time offsets: waited for, but not streamed
+
+    @property
+    def awaited(self) -> tuple[Operand, ...]:
+        """What must be written before it starts."""
+        return (*self.reads, *self.steering)
 
 
 @dataclass
@@ -65,6 +71,7 @@ class Trace:
     def record(self, core: "Core", opcode: str, work: "Work") -> None:
         """Note an instruction that has just run."""
         self.rank, self.core = core.rank, core.core_id
+        steering = [s for tensor in (*work.writes, *work.reads) for s in _steering(tensor)]
         self.events.append(
             Event(
                 opcode,
@@ -75,8 +82,15 @@ class Trace:
                 work.meeting,
                 work.flops,
                 work.passes,
+                tuple(map(_operand, steering)),
             )
         )
+
+
+def _steering(tensor: NkiTensor) -> list[NkiTensor]:
+    """Tensors whose content says where this one lies."""
+    found = [s.source for s in tensor.scalar_offsets if isinstance(s.source, NkiTensor)]
+    return found + [by.index for by in (tensor.vector_offset, tensor.free_index) if by is not None]
 
 
 def _operand(tensor: NkiTensor) -> Operand:
