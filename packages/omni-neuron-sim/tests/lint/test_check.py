@@ -127,6 +127,10 @@ def for_else(x):
         return 1
 
 
+def numbered(x):
+    return {"a": 1, 2: 3}
+
+
 class Plain: ...
 
 
@@ -174,6 +178,7 @@ FINDINGS: dict[str, tuple[Callable[..., Any], str]] = {
     "range in a group": (a_range, r"range\(\) in a ReplicaGroup"),
     "matrix operator": (matrices, "the operator @"),
     "global": (a_global, "global"),
+    "a number as key": (numbered, "2 as a key: dicts in kernels have strings"),
     "else of a loop": (for_else, "else of a loop"),
     "a plain class": (uses_plain, "class Plain: classes in kernels derive"),
     "a property": (uses_property, "size: properties are not resolved"),

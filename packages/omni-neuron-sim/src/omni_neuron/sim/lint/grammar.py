@@ -76,6 +76,8 @@ def _findings(node: ast.AST) -> Iterator[str]:
         yield from _with(node)
     elif isinstance(node, ast.Constant):
         yield from _constant(node)
+    elif isinstance(node, ast.Dict):
+        yield from _dict(node)
     elif isinstance(node, ast.For | ast.While) and node.orelse:
         yield "else of a loop: not part of the kernel language"
 
@@ -131,6 +133,12 @@ def _constant(node: ast.Constant) -> Iterator[str]:
         yield f"{node.value!r}: kernels have None, bools, 32-bit numbers and strings"
     elif isinstance(node.value, int) and abs(node.value) > LARGEST_INT:
         yield f"{node.value}: integers have 32 bits"
+
+
+def _dict(node: ast.Dict) -> Iterator[str]:
+    for key in node.keys:
+        if isinstance(key, ast.Constant) and not isinstance(key.value, str):
+            yield f"{key.value!r} as a key: dicts in kernels have strings as keys"
 
 
 def _last_name(node: ast.AST) -> str:
