@@ -180,6 +180,7 @@ def docs(session: nox.Session) -> None:
     """Write the generated pages anew, then run the examples and follow the links of every page."""
     python(session, 2, "scripts/environment_page.py")
     python(session, 2, "-m", "omni_neuron.platform.stage_config.reference", "docs/stage-configuration.md")
+    python(session, 2, "-m", "omni_neuron.kernels.reference", "docs/kernels.md")
     pytest(session, 5, "tests/test_documents.py", "tests/test_environment_page.py")
 
 

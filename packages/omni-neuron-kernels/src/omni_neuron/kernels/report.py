@@ -11,8 +11,8 @@ from omni_neuron.kernels.spec import KernelSpec
 
 PROOF_HEADER = ("case", "LNC", "twin", "bar", "kernel", "bar", "")
 ROOFLINE_HEADER = ("case", "LNC", "us", "PE", "bottleneck", "DMA MB", "FLOP/B", "bound", "reached")
-PROOF_WIDTHS = (52, 5, 9, 9, 9, 9, 6)
-ROOFLINE_WIDTHS = (52, 5, 10, 7, 15, 9, 9, 15, 8)
+PROOF_WIDTHS = (66, 5, 9, 9, 9, 9, 6)
+ROOFLINE_WIDTHS = (66, 5, 10, 7, 15, 9, 9, 15, 8)
 _LIST_WIDTHS = (22, 34, 30, 44)
 
 
@@ -36,6 +36,12 @@ def _cells(cells: Sequence[str]) -> str:
 def row(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Cells one after the other, each at least as wide as its column."""
     return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A table whose columns are as wide as their widest cell."""
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    return "\n".join(row(cells, widths) for cells in rows)
 
 
 def proof_cells(proof: Proof, lnc: int) -> tuple[str, ...]:

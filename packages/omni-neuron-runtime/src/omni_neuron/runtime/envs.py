@@ -37,13 +37,13 @@ disable_nki_kernels = EnvVar[bool](
     "VLLM_NEURON_DISABLE_NKI_KERNELS",
     False,
     FLAG,
-    "Use the torch form of every kernel; without effect as long as no kernel exists.",
+    "Run the torch twin of every NKI kernel in its place.",
 )
 nki_simulator = EnvVar[bool](
     "NKI_SIMULATOR",
     False,
     FLAG,
-    "Run NKI kernels in an interpreter when in CPU mode; without effect as long as no kernel exists.",
+    "In CPU mode, run NKI kernels in an interpreter in place of their torch twins.",
 )
 switch_cc = EnvVar[bool](
     "VLLM_NEURON_SWITCH_CC",
