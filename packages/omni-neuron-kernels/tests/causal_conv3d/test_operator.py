@@ -1,0 +1,141 @@
+import pytest
+import torch
+from torch import Tensor
+
+from omni_neuron.kernels.causal_conv3d import causal_conv3d, operator
+from omni_neuron.kernels.causal_conv3d.operator import fits_causal_conv3d
+from omni_neuron.kernels.causal_conv3d.spec import (
+    CAUSAL_CONV3D,
+    CUBE,
+    PLANE,
+    POINT,
+    TIME,
+    case,
+    causal_conv3d_oracle,
+)
+from omni_neuron.kernels.causal_conv3d.twin import causal_conv3d_twin
+from omni_neuron.kernels.proof import relative_l2
+from omni_neuron.kernels.spec import KERNEL_BAR, Arguments
+from omni_neuron.runtime.testing import run_on_device
+
+DTYPES = [torch.bfloat16, torch.float32]
+
+
+@pytest.fixture(autouse=True)
+def _no_compiled_forms() -> None:
+    """torch compiles one function for eight sizes at most."""
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+
+
+def arguments(
+    size: tuple[int, int, int] = CUBE, past: bool = True, dtype: torch.dtype = torch.bfloat16
+) -> Arguments:
+    return case(20, 24, size, (2, 2, 5, 6), past, dtype).ranks[0]
+
+
+@pytest.mark.hardware
+@pytest.mark.parametrize("size", [CUBE, TIME, PLANE, POINT])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_against_float64(size: tuple[int, int, int], dtype: torch.dtype) -> None:
+    given = case(192, 96, size, (1, 2, 12, 16), dtype=dtype).ranks[0]
+    actual = run_on_device(causal_conv3d, *given)
+    assert actual.dtype == dtype
+    assert relative_l2(actual, causal_conv3d_oracle(*given)) <= CAUSAL_CONV3D.twin_bar(dtype)
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("lnc", ["1", "2"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("past", [False, True])
+def test_the_operator_equals_its_twin(
+    past: bool, dtype: torch.dtype, lnc: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
+    given = arguments(past=past, dtype=dtype)
+    found = torch.ops.omni_neuron.causal_conv3d(*given)
+    assert relative_l2(found, causal_conv3d_twin(*given)) <= KERNEL_BAR[dtype]
+    assert torch.equal(causal_conv3d(*given), found)
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_views_are_taken_as_they_are() -> None:
+    x, weight, bias, history = arguments()
+    turned, packed = x.transpose(3, 4), weight.transpose(3, 4).contiguous().transpose(3, 4)
+    past = history.transpose(3, 4)
+    found = causal_conv3d(turned, packed, bias, past)
+    assert relative_l2(found, causal_conv3d_twin(turned, weight, bias, past)) <= KERNEL_BAR[torch.bfloat16]
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("past", [False, True])
+def test_the_operator_is_well_formed(past: bool) -> None:
+    given = arguments(past=past)
+    torch.library.opcheck(
+        torch.ops.omni_neuron.causal_conv3d.default,
+        given,
+        test_utils=("test_schema", "test_faketensor"),
+    )
+
+
+def test_one_graph() -> None:
+    given = arguments()
+    compiled = torch.compile(causal_conv3d, backend="aot_eager", fullgraph=True)
+    assert torch.equal(compiled(*given), causal_conv3d(*given))
+
+
+def _refuse(*_: object) -> Tensor:
+    raise AssertionError("the kernel was launched")
+
+
+def test_without_the_interpreter_the_twin_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "0")
+    monkeypatch.setattr(operator, "launch", _refuse)
+    given = arguments()
+    assert torch.equal(causal_conv3d(*given), causal_conv3d_twin(*given))
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_what_does_not_fit_goes_to_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "launch", _refuse)
+    given = case(8, 8, (1, 5, 5), (1, 1, 6, 6)).ranks[0]
+    assert not fits_causal_conv3d(*given)
+    assert torch.equal(causal_conv3d(*given), causal_conv3d_twin(*given))
+
+
+@pytest.mark.parametrize("size", [CUBE, TIME, PLANE, POINT])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("past", [False, True])
+def test_the_gate_accepts(size: tuple[int, int, int], dtype: torch.dtype, past: bool) -> None:
+    assert fits_causal_conv3d(*arguments(size, past, dtype))
+
+
+def test_the_gate_refuses() -> None:
+    x, weight, bias, history = arguments()
+    assert fits_causal_conv3d(x, weight, bias, history)
+    refused = {
+        "half precision": (x.half(), weight.half(), bias.half(), None),
+        "weight of another dtype": (x, weight.float(), bias, history),
+        "bias of another dtype": (x, weight, bias.float(), history),
+        "history of another dtype": (x, weight, bias, history.float()),
+        "history of one frame": (x, weight, bias, history[:, :, :1]),
+        "history of a single frame's kernel": (x, weight[:1], bias, history[:, :, :0]),
+        "bias too long": (x, weight, torch.cat([bias, bias]), history),
+        "other channels": (x[:, 1:], weight, bias, history[:, 1:]),
+        "no frames": (x[:, :, :0], weight, bias, history),
+        "two frames of taps": (x, weight[:2], bias, history[:, :, :1]),
+        "taps that are not square": (x, weight[:, :1], bias, history),
+        "no batch": (x[0], weight, bias, None),
+        "weight of Conv2d": (x, weight[0], bias, None),
+    }
+    assert [name for name, given in refused.items() if fits_causal_conv3d(*given)] == []
+    wide = torch.zeros(1, 2049, 1, 1, 1, dtype=x.dtype)
+    assert not fits_causal_conv3d(wide, torch.zeros(1, 1, 1, 2049, 24, dtype=x.dtype), bias)
+    large = torch.zeros(1, 2048, 1, 2, 2)
+    assert not fits_causal_conv3d(large, torch.zeros(3, 3, 3, 2048, 128), torch.zeros(128))
