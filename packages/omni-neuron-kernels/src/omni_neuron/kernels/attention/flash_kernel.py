@@ -3,8 +3,9 @@
 from typing import Any
 
 from omni_neuron.kernels.attention.bounds import choose_paths, key_statistics, query_norms
+from omni_neuron.kernels.attention.head import Head
 from omni_neuron.kernels.attention.key_blocks import hide_after, key_positions
-from omni_neuron.kernels.attention.passes import Head, attend
+from omni_neuron.kernels.attention.paths import attend
 from omni_neuron.kernels.attention.sharing import shared_heads, valid_keys
 from omni_neuron.kernels.nki import nki, nl
 

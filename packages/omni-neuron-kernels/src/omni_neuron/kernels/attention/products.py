@@ -1,0 +1,72 @@
+"""The two products of attention, and the exponential between them.
+
+Scores stand with keys on partitions and queries along the free axis, which is how the second product wants
+the weights: nothing is transposed.
+"""
+
+from typing import Any
+
+from omni_neuron.kernels.attention.banks import COLUMNS, in_bank
+from omni_neuron.kernels.attention.key_blocks import TILE
+from omni_neuron.kernels.nki import nisa, nl
+
+
+def pairs(tiles: list[Any]) -> list[Any]:
+    """Two full tiles at a time; what is left alone."""
+    found = []
+    i = 0
+    while i < len(tiles):
+        together = i + 1 < len(tiles) and tiles[i + 1][1].shape[0] == tiles[i][1].shape[0]
+        found.append(tiles[i : i + 2] if together else tiles[i : i + 1])
+        i += 2 if together else 1
+    return found
+
+
+def scores_of(pair: list[Any], query: Any, turn: int) -> Any:
+    """q.k of a pair of tiles in PSUM, `[keys, tiles, queries]`; the turn says which half of the banks."""
+    rows, count = pair[0][1].shape[0], query.shape[1]
+    scores = in_bank((rows, len(pair), COLUMNS), nl.float32, 2 * (turn % 2))
+    for j in range(len(pair)):
+        nisa.nc_matmul(scores[:, j, 0:count], pair[j][0], query, accumulate=False)
+    return scores[:, :, 0:count]
+
+
+def weights_in_window(head: Any, pair: list[Any], query: Any, shift: Any, bias: Any, turn: int) -> Any:
+    """exp(scale q.k - c) of a pair of tiles in the dtype of the values, `[keys, tiles, queries]`.
+
+    `shift` `[128, 1]` is -c for all queries. `bias` `[128, tiles]` replaces it where keys are hidden.
+    """
+    scores = scores_of(pair, query, turn)
+    rows = scores.shape[0]
+    weights = nl.ndarray(scores.shape, head.values.dtype)
+    if bias is None:
+        nisa.activation(weights, nl.exp, scores, bias=shift[0:rows], scale=head.scale)
+    else:
+        for j in range(len(pair)):
+            own = bias[0:rows, nl.ds(pair[j][2], 1)]
+            nisa.activation(weights[:, j], nl.exp, scores[:, j], bias=own, scale=head.scale)
+    return weights
+
+
+def weights_of_rows(head: Any, pair: list[Any], query: Any, shifts: Any, turn: int) -> Any:
+    """The same with a shift c for each query, on every partition: `[128, queries]`."""
+    scores = scores_of(pair, query, turn)
+    rows = scores.shape[0]
+    shifted = nl.ndarray(scores.shape, nl.float32)
+    for j in range(len(pair)):
+        nisa.scalar_tensor_tensor(
+            shifted[:, j], scores[:, j], nl.multiply, head.scale, nl.subtract, shifts[0:rows]
+        )
+    weights = nl.ndarray(scores.shape, head.values.dtype)
+    for j in range(len(pair)):
+        hidden = 0.0 if head.hidden is None else head.hidden[0:rows, nl.ds(pair[j][2], 1)]
+        nisa.activation(weights[:, j], nl.exp, shifted[:, j], bias=hidden)
+    return weights
+
+
+def gather(sums: list[Any], pair: list[Any], weights: Any, first: bool) -> None:
+    """Add weights times [values | 1] to the sums `[queries, D + 1]`, one PSUM bank for 128 queries."""
+    for j in range(len(pair)):
+        for i in range(len(sums)):
+            part = weights[:, j, nl.ds(i * TILE, sums[i].shape[0])]
+            nisa.nc_matmul(sums[i], part, pair[j][1], accumulate=not (first and j == 0))
