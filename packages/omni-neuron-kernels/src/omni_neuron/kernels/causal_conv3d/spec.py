@@ -90,7 +90,7 @@ CAUSAL_CONV3D = KernelSpec(
     roofline=lambda: (
         case(384, 384, CUBE, (1, 1, 60, 104)),
         case(192, 192, CUBE, (1, 4, 18, 416)),
-        case(96, 96, CUBE, (1, 4, 16, 832)),
+        case(96, 96, CUBE, (1, 4, 32, 832)),
         case(96, 3, CUBE, (1, 4, 16, 832)),
         case(192, 384, POINT, (1, 2, 32, 208)),
     ),
