@@ -70,3 +70,16 @@ def test_the_trace_has_a_row_per_engine_core_and_rank(tmp_path: Path) -> None:
 def test_what_simulate_refuses_is_refused() -> None:
     with pytest.raises(KernelError, match="partition-start"):
         profile(lambda x: nisa.memset(nl.ndarray((128, 4), nl.float32)[100:128], 0.0), A)
+
+
+def test_a_core_without_work_is_idle() -> None:
+    def first_core_copies(x: Any) -> Any:
+        out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+        if nl.program_id(0) == 0:
+            nisa.dma_copy(out, x)
+        return out
+
+    found = profile(first_core_copies, A, lnc=2, target="trn2")
+    assert [(t.core, len(t.slots)) for t in found.timelines] == [(0, 1), (1, 0)]
+    assert found.makespan_s > 0
+    assert found.busy_share("dma", core=1) == 0

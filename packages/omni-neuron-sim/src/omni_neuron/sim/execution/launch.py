@@ -112,7 +112,9 @@ def launch(
     rounding = envs.precise() if precise is None else precise
     by_chance = envs.stochastic_rounding() if stochastic_rounding is None else stochastic_rounding
     world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s, by_chance)
-    cores = [Core(world, rank, core, _trace(traced)) for rank in range(ranks) for core in range(lnc)]
+    cores = [
+        Core(world, rank, core, _trace(traced, rank, core)) for rank in range(ranks) for core in range(lnc)
+    ]
     function = getattr(kernel, "function", kernel)
     kind = framework([leaf for a in (*args, *kwargs.values()) for leaf in _leaves(a)])
 
@@ -150,12 +152,12 @@ def _leaves(value: Any) -> list[Any]:
     return [leaf for one in inner for leaf in _leaves(one)]
 
 
-def _trace(traced: bool) -> "Trace | None":
+def _trace(traced: bool, rank: int, core: int) -> "Trace | None":
     if not traced:
         return None
     from omni_neuron.sim.cost.trace import Trace
 
-    return Trace()
+    return Trace(rank, core)
 
 
 def _finish(core: Core, value: Any, placed: list[tuple[Any, NkiTensor]], kind: str, defined: bool) -> Any:
@@ -189,6 +191,8 @@ def _argument(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTens
         return tensor
     if isinstance(value, list):
         raise KernelError("arguments", f"{name} is a list, which kernels do not take: pass a tuple.")
+    if isinstance(value, dict) and any(is_array(leaf) for v in value.values() for leaf in _leaves(v)):
+        raise KernelError("arguments", f"{name} is a dict with arrays in it: pass an nl.NKIObject.")
     if isinstance(value, NKIObject):
         return _object(core, name, value, placed)
     if isinstance(value, tuple):
