@@ -232,7 +232,7 @@ class Pair(NamedTuple):
 @dataclass(frozen=True)
 class Layer(nl.NKIObject):
     weights: Any
-    biases: tuple[Any, ...] = ()
+    biases: Any = ()
 
 
 def test_arrays_are_found_however_deep_they_lie() -> None:
@@ -247,3 +247,7 @@ def test_arrays_are_found_however_deep_they_lie() -> None:
     x = torch.ones(2, 2)
     found = simulate(kernel, x, Layer(Pair(2 * x, Layer(None, (3 * x, 4 * x)))))
     assert torch.equal(found, 10 * x)
+    found = simulate(kernel, x, Layer(Pair(2 * x, Layer({"rank": [1, 2]}, [5 * x]))))
+    assert torch.equal(found, 8 * x)
+    with pytest.raises(KernelError, match=r"arg1 is a dict with arrays in it: pass an nl\.NKIObject"):
+        simulate(kernel, x, {"weights": x})

@@ -112,7 +112,7 @@ def check_defined(value: Any, core: Core) -> None:
             raise KernelError(
                 "uninitialised",
                 f"{count} elements of the result {value!r}, the first at {list(at)}, are not defined: "
-                f"{origin}.",
+                f"{origin}. With allow_undefined=True they come back as poison.",
                 where=value.buffer_.allocation.where,
             )
 

@@ -145,8 +145,10 @@ def _leaves(value: Any) -> list[Any]:
         inner: Sequence[Any] = value.values
     elif isinstance(value, NKIObject):
         inner = list(getattr(value, "__dict__", {}).values())
-    elif isinstance(value, tuple):
+    elif isinstance(value, list | tuple):
         inner = value
+    elif isinstance(value, dict):
+        inner = list(value.values())
     else:
         return [value]
     return [leaf for one in inner for leaf in _leaves(one)]
@@ -191,7 +193,7 @@ def _argument(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTens
         return tensor
     if isinstance(value, list):
         raise KernelError("arguments", f"{name} is a list, which kernels do not take: pass a tuple.")
-    if isinstance(value, dict) and any(is_array(leaf) for v in value.values() for leaf in _leaves(v)):
+    if isinstance(value, dict) and any(map(is_array, _leaves(value))):
         raise KernelError("arguments", f"{name} is a dict with arrays in it: pass an nl.NKIObject.")
     if isinstance(value, NKIObject):
         return _object(core, name, value, placed)
@@ -203,9 +205,18 @@ def _argument(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTens
 
 def _object(core: Core, name: str, value: NKIObject, placed: list[tuple[Any, NkiTensor]]) -> NKIObject:
     """The object with its arrays as tensors; one without arrays is passed as it is."""
-    if not any(is_array(leaf) for leaf in _leaves(value)):
+    if not any(map(is_array, _leaves(value))):
         return value
     made = copy(value)
     for field, inner in vars(value).items():
-        object.__setattr__(made, field, _argument(core, f"{name}.{field}", inner, placed))
+        object.__setattr__(made, field, _field(core, f"{name}.{field}", inner, placed))
     return made
+
+
+def _field(core: Core, name: str, value: Any, placed: list[tuple[Any, NkiTensor]]) -> Any:
+    """A field of an object, which unlike an argument may be a list or a dict."""
+    if isinstance(value, list):
+        return [_field(core, f"{name}_{i}", v, placed) for i, v in enumerate(value)]
+    if isinstance(value, dict):
+        return {key: _field(core, f"{name}_{key}", v, placed) for key, v in value.items()}
+    return _argument(core, name, value, placed)
