@@ -1,5 +1,6 @@
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -251,3 +252,12 @@ def test_arrays_are_found_however_deep_they_lie() -> None:
     assert torch.equal(found, 8 * x)
     with pytest.raises(KernelError, match=r"arg1 is a dict with arrays in it: pass an nl\.NKIObject"):
         simulate(kernel, x, {"weights": x})
+
+
+def test_bound_arguments_keep_the_grid() -> None:
+    def cores(x: Any, factor: float) -> Any:
+        return doubled(x, factor * nl.num_programs(0))
+
+    bound = partial(nki.jit(cores)[2], factor=3.0)
+    for found in (nki.simulate(bound)(torch.ones(2, 2)), simulate(bound, torch.ones(2, 2))):
+        assert torch.equal(found, torch.full((2, 2), 6.0))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def launch(
         raise ValueError(f"lnc is {lnc}: {generation} has {CHIPS[generation].logical_core_sizes}.")
     if ranks < 1:
         raise ValueError(f"ranks is {ranks}: at least 1.")
-    with_grid = lnc > 1 or bool(getattr(kernel, "grid", None))
+    with_grid = lnc > 1 or bool(_own_grid(kernel))
     rounding = envs.precise() if precise is None else precise
     by_chance = envs.stochastic_rounding() if stochastic_rounding is None else stochastic_rounding
     world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s, by_chance)
@@ -133,10 +134,17 @@ def launch(
 
 
 def _grid(kernel: Any, lnc: int | None) -> int:
-    grid: int | None = getattr(kernel, "grid", None)
+    grid = _own_grid(kernel)
     if grid is not None and lnc is not None and grid != lnc:
         raise ValueError(f"lnc is {lnc} and the kernel's grid {grid}: they must agree.")
     return grid or lnc or 1
+
+
+def _own_grid(kernel: Any) -> int | None:
+    """The grid of a kernel, also of one whose first arguments are bound by functools.partial."""
+    grid: int | None = getattr(kernel, "grid", None)
+    inner = getattr(kernel, "function", kernel)
+    return _own_grid(inner.func) if grid is None and isinstance(inner, partial) else grid
 
 
 def _leaves(value: Any) -> list[Any]:
