@@ -5,6 +5,7 @@ from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION
 from omni_neuron.kernels.causal_conv3d.spec import CAUSAL_CONV3D
 from omni_neuron.kernels.mlp.spec import MLP
 from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
+from omni_neuron.kernels.qkv.spec import QKV
 from omni_neuron.kernels.rms_norm.spec import RMS_NORM
 from omni_neuron.kernels.spec import KernelSpec
 
@@ -17,6 +18,7 @@ KERNELS: dict[str, KernelSpec] = {
         MLP,
         OUTPUT_PROJECTION,
         RING_ATTENTION,
+        QKV,
         RMS_NORM,
     )
 }

@@ -12,7 +12,7 @@ from typing import Any
 from omni_neuron.kernels.nki import nki, nl
 from omni_neuron.kernels.qkv.rows import Rows, reduce_sums, scale_rows, take_rows
 from omni_neuron.kernels.qkv.setting import columns_of, make_setting
-from omni_neuron.kernels.qkv.shapes import GROUP, PARTITIONS, groups
+from omni_neuron.kernels.qkv.shapes import groups
 from omni_neuron.kernels.qkv.tables import load_angles, rotation_tables
 from omni_neuron.kernels.qkv.tokens import Tokens, bias_row, take_tokens
 from omni_neuron.kernels.qkv.transposed import load_pieces, transpose_step
@@ -64,7 +64,7 @@ def qkv_kernel(
     phases = []
     for section in sections:
         for first, count in groups(section.pieces(), section.at_once()):
-            phases.append((section, first, count))  # noqa: PERF401
+            phases.append((section, first, count))
     setting.stream.plan(setting, phases)
     run(setting, phases, cos, sin)
     return tuple(results)
@@ -77,7 +77,8 @@ def run(setting: Any, phases: list[Any], cos: Any, sin: Any) -> None:
     steps = setting.steps
     for step in range(min(AHEAD, steps)):
         transpose_step(setting, 0, step)
-    waiting, settled = [], []
+    waiting: list[Any] = []
+    settled: list[Any] = []
     for block in range(len(setting.blocks)):
         for p in range(len(phases)):
             section, first, count = phases[p]

@@ -101,7 +101,7 @@ def add_squares(total: Any, tile: Any, first: bool) -> None:
 
 
 def rotate(out: Any, tile: Any, gain: Any, tables: Any, half: int) -> None:
-    """tile * gain, turned by the angles of its tokens: halves (a, b) become (a cos - b sin, b cos + a sin)."""
+    """tile * gain, turned by its tokens' angles: halves (a, b) become (a cos - b sin, b cos + a sin)."""
     if tables is None:
         nisa.tensor_scalar(out, tile, nl.multiply, gain)
         return

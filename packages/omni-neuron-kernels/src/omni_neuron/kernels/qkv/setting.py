@@ -51,10 +51,9 @@ class Setting(nl.NKIObject):
 def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, replica_groups: Any) -> Any:
     tokens, hidden = x.shape
     itemsize = BYTES[str(x.dtype)]
-    budget = nl.tile_size.sbuf_fmax_bytes
     core, of = cores()
     halves = even(tokens, of)
-    most = block_tokens(hidden, widths, itemsize, budget)
+    most = block_tokens(hidden, widths, itemsize)
     assert most > 0, "the projection does not fit: ask fits_qkv first"
     count = len(groups(max([size for _, size in halves]), most))
     cut = [even(size, count) for _, size in halves]

@@ -4,6 +4,7 @@ Plain numbers, for the kernel while it is traced and for the shape gate.
 """
 
 PARTITIONS = 128
+SBUF_BYTES = 208 * 1024  # of a partition of trn2, which has less of it than trn3
 BANK = 512  # fp32 columns of one PSUM bank, and the most that a matmul moves
 BANKS = 6  # of the 8 for projections; one takes transposes, one sums and tables
 GROUP = 5  # tiles of 128 columns of q or k at once: one bank stays free for the next group's first
@@ -15,8 +16,8 @@ PIECES = 3
 
 
 def even(total: int, parts: int) -> list[tuple[int, int]]:
-    """(start, size) of `parts` pieces whose sizes differ by at most one."""
-    bounds = [total * i // parts for i in range(parts + 1)]
+    """(start, size) of `parts` pieces whose sizes differ by at most one, a larger one first."""
+    bounds = [-(-total * i // parts) for i in range(parts + 1)]
     return [(bounds[i], bounds[i + 1] - bounds[i]) for i in range(parts)]
 
 
@@ -25,13 +26,13 @@ def groups(count: int, most: int) -> list[tuple[int, int]]:
     return even(count, -(-count // most))
 
 
-def block_tokens(hidden: int, widths: tuple[int, int, int], itemsize: int, budget: int) -> int:
+def block_tokens(hidden: int, widths: tuple[int, int, int], itemsize: int) -> int:
     """Tokens that are worked on together: as many as fit in SBUF, at most the columns of a bank; 0 for none.
 
-    `widths` are those of q, k and v, `budget` is in bytes of a partition.
+    `widths` are those of q, k and v.
     """
     for tokens in (512, 384, 256, 128):
-        if resident_bytes(tokens, hidden, widths, itemsize) <= budget:
+        if resident_bytes(tokens, hidden, widths, itemsize) <= SBUF_BYTES:
             return tokens
     return 0
 

@@ -8,7 +8,7 @@ from omni_neuron.kernels.qkv.shapes import PARTITIONS
 
 
 def load_angles(setting: Any, block: int, cos: Any, sin: Any) -> Any:
-    """Cosines and sines of a block as they are in HBM: tiles of at most 128 tokens; None without a rotation."""
+    """Cosines and sines of a block as in HBM, in tiles of at most 128 tokens; None for no rotation."""
     if cos is None:
         return None
     first, tokens = setting.blocks[block]

@@ -10,7 +10,7 @@ from omni_neuron.kernels.qkv.shapes import BANK, PARTITIONS
 
 @dataclass
 class Tokens(nl.NKIObject):
-    """The columns of v: their first, heads of `dim`, where they go, and the bias on all partitions or None."""
+    """The columns of v: their first, heads of `dim`, where they go, the bias on all partitions or None."""
 
     column: int
     heads: int

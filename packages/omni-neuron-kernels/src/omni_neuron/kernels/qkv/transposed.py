@@ -23,7 +23,9 @@ def transpose_step(setting: Any, block: int, step: int) -> None:
 
 
 def pieces_of_block(setting: Any) -> int:
-    return -(-setting.steps // setting.piece_steps)
+    steps: int = setting.steps
+    each: int = setting.piece_steps
+    return -(-steps // each)
 
 
 def load_pieces(setting: Any, wanted: int) -> None:

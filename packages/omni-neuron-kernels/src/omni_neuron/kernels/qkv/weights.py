@@ -1,4 +1,4 @@
-"""Weights on their way through SBUF: loads of several tiles of hidden, in the order in which they are used."""
+"""Weights on their way through SBUF: loads of several tiles of hidden, in the order of their use."""
 
 from dataclasses import dataclass
 from typing import Any
