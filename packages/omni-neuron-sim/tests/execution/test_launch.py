@@ -254,10 +254,10 @@ def test_arrays_are_found_however_deep_they_lie() -> None:
         simulate(kernel, x, {"weights": x})
 
 
-def test_bound_arguments_keep_the_grid() -> None:
+def test_bound_arguments_are_arguments() -> None:
     def cores(x: Any, factor: float) -> Any:
         return doubled(x, factor * nl.num_programs(0))
 
-    bound = partial(nki.jit(cores)[2], factor=3.0)
-    for found in (nki.simulate(bound)(torch.ones(2, 2)), simulate(bound, torch.ones(2, 2))):
+    kernel, x = nki.jit(cores)[2], torch.ones(2, 2)
+    for found in (nki.simulate(partial(kernel, x))(3.0), simulate(partial(kernel, factor=3.0), x)):
         assert torch.equal(found, torch.full((2, 2), 6.0))

@@ -104,12 +104,13 @@ def launch(
 ) -> Run:
     """`simulate` with everything that is known afterwards."""
     generation = envs.target() if target is None else envs.as_target(target)
+    kernel, args, kwargs = _unbound(kernel, args, kwargs)
     lnc = _grid(kernel, lnc)
     if lnc not in CHIPS[generation].logical_core_sizes:
         raise ValueError(f"lnc is {lnc}: {generation} has {CHIPS[generation].logical_core_sizes}.")
     if ranks < 1:
         raise ValueError(f"ranks is {ranks}: at least 1.")
-    with_grid = lnc > 1 or bool(_own_grid(kernel))
+    with_grid = lnc > 1 or bool(getattr(kernel, "grid", None))
     rounding = envs.precise() if precise is None else precise
     by_chance = envs.stochastic_rounding() if stochastic_rounding is None else stochastic_rounding
     world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s, by_chance)
@@ -134,17 +135,18 @@ def launch(
 
 
 def _grid(kernel: Any, lnc: int | None) -> int:
-    grid = _own_grid(kernel)
+    grid: int | None = getattr(kernel, "grid", None)
     if grid is not None and lnc is not None and grid != lnc:
         raise ValueError(f"lnc is {lnc} and the kernel's grid {grid}: they must agree.")
     return grid or lnc or 1
 
 
-def _own_grid(kernel: Any) -> int | None:
-    """The grid of a kernel, also of one whose first arguments are bound by functools.partial."""
-    grid: int | None = getattr(kernel, "grid", None)
+def _unbound(kernel: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    """A kernel of functools.partial with the arguments that it binds as arguments of the call."""
     inner = getattr(kernel, "function", kernel)
-    return _own_grid(inner.func) if grid is None and isinstance(inner, partial) else grid
+    if not isinstance(inner, partial):
+        return kernel, args, kwargs
+    return _unbound(inner.func, (*inner.args, *args), {**inner.keywords, **kwargs})
 
 
 def _leaves(value: Any) -> list[Any]:
