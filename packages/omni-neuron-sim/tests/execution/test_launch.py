@@ -259,5 +259,10 @@ def test_bound_arguments_are_arguments() -> None:
         return doubled(x, factor * nl.num_programs(0))
 
     kernel, x = nki.jit(cores)[2], torch.ones(2, 2)
-    for found in (nki.simulate(partial(kernel, x))(3.0), simulate(partial(kernel, factor=3.0), x)):
+    for found in (
+        nki.simulate(partial(kernel, x))(3.0),
+        simulate(partial(kernel, factor=3.0), x),
+        nki.simulate(partial(cores, x))[2](3.0),
+        nki.simulator.simulate_kernel(partial(nki.jit(cores), x), (3.0,), lnc=2),
+    ):
         assert torch.equal(found, torch.full((2, 2), 6.0))

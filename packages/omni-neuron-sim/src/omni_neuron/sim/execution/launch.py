@@ -104,13 +104,14 @@ def launch(
 ) -> Run:
     """`simulate` with everything that is known afterwards."""
     generation = envs.target() if target is None else envs.as_target(target)
+    outer = getattr(kernel, "grid", None)
     kernel, args, kwargs = _unbound(kernel, args, kwargs)
-    lnc = _grid(kernel, lnc)
+    lnc = _grid(kernel, lnc or outer)
     if lnc not in CHIPS[generation].logical_core_sizes:
         raise ValueError(f"lnc is {lnc}: {generation} has {CHIPS[generation].logical_core_sizes}.")
     if ranks < 1:
         raise ValueError(f"ranks is {ranks}: at least 1.")
-    with_grid = lnc > 1 or bool(getattr(kernel, "grid", None))
+    with_grid = lnc > 1 or bool(outer or getattr(kernel, "grid", None))
     rounding = envs.precise() if precise is None else precise
     by_chance = envs.stochastic_rounding() if stochastic_rounding is None else stochastic_rounding
     world = World(generation, lnc, ranks, rounding, with_grid, seed, time_limit_s, by_chance)
