@@ -1,10 +1,20 @@
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omni_neuron.kernels.output_projection.room import BANKS, RESIDENT_TILES, fits_whole, tiles_per_pass
 from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
 from omni_neuron.kernels.proof import prove
 from omni_neuron.kernels.spec import Case
+
+
+def case(heads: int, dim: int, tokens: int, width: int, dtype: torch.dtype, with_bias: bool) -> Case:
+    generator = torch.Generator().manual_seed(width)
+    attention = torch.randn(heads, dim, tokens, generator=generator).to(dtype)
+    weight = torch.randn(heads * dim, width, generator=generator).to(dtype)
+    bias = torch.randn(width, generator=generator).to(dtype) if with_bias else None
+    return Case("any", ((attention, weight, bias, True),))
 
 
 @settings(deadline=None, max_examples=15)
@@ -20,9 +30,26 @@ from omni_neuron.kernels.spec import Case
 def test_any_shape_is_its_twin(
     heads: int, dim: int, tokens: int, width: int, dtype: torch.dtype, with_bias: bool, lnc: int
 ) -> None:
-    generator = torch.Generator().manual_seed(width)
-    attention = torch.randn(heads, dim, tokens, generator=generator).to(dtype)
-    weight = torch.randn(heads * dim, width, generator=generator).to(dtype)
-    bias = torch.randn(width, generator=generator).to(dtype) if with_bias else None
-    proof = prove(OUTPUT_PROJECTION, Case("any", ((attention, weight, bias, True),)), lnc)
+    proof = prove(OUTPUT_PROJECTION, case(heads, dim, tokens, width, dtype, with_bias), lnc)
     assert proof.kernel_error <= 1e-6  # fp32 sums of exact products, also of bf16 inputs
+
+
+@pytest.mark.parametrize(
+    ("whole", "width", "dtype"), [(True, 1024, torch.bfloat16), (False, 1100, torch.float32)]
+)
+def test_sbuf_holds_what_the_room_says(whole: bool, width: int, dtype: torch.dtype) -> None:
+    """The most heads whose weight stays, or streams past eight tiles.
+
+    Three full passes keep all buffers alive, and the interpreter refuses what does not fit.
+    """
+    tiles, each = RESIDENT_TILES if whole else BANKS, dtype.itemsize
+
+    def fits(heads: int) -> bool:
+        if whole:
+            return fits_whole(heads * 128, width, tiles, each)
+        return tiles_per_pass(heads * 128, width, each) == tiles
+
+    heads = max(n for n in range(1, 100) if fits(n))
+    assert fits_whole(heads * 128, width, RESIDENT_TILES, each) is whole
+    proof = prove(OUTPUT_PROJECTION, case(heads, 128, 3 * tiles * 128 - 1, width, dtype, True))
+    assert proof.kernel_error <= 1e-6
