@@ -104,3 +104,9 @@ def test_elements_are_dropped_and_gathered() -> None:
 def test_tensors_have_no_operators() -> None:
     with pytest.raises(KernelError, match=r"has no operators: use nisa.tensor_tensor"):
         on_tiles(lambda d, a: 2.0 * a, A, shape=(64, 32), dtype="float32")
+
+
+def test_older_keywords_say_what_took_their_place() -> None:
+    with pytest.raises(KernelError, match=r"argument 'mask'; use slices of the extents") as caught:
+        on_tiles(lambda d, a: nisa.tensor_copy(d, a, mask=None), A, shape=(64, 32), dtype="float32")
+    assert caught.value.rule == "operand"

@@ -20,6 +20,19 @@ ISA = {
     "tensor_copy_dynamic_dst": "tensor_copy with .ap(scalar_offset=...)",
     "local_collective": "nki.collectives",
 }
+KEYWORDS = {
+    "dst_rmw_op": "nisa.dma_compute",
+    "imm": "src",
+    "mask": "slices of the extents that are valid",
+    "num_channels": "channel_ids",
+    "use_gpsimd_dma": "dma_engine=nisa.dma_engine.gpsimd_dma",
+}
+
+
+def misfit(error: Exception) -> str:
+    """Why a call does not fit its instruction, with what took the place of an older keyword."""
+    old = [name for name in KEYWORDS if f"unexpected keyword argument {name!r}" in str(error)]
+    return f"its arguments do not fit: {error}" + (f"; use {KEYWORDS[old[0]]}" if old else "")
 
 
 def missing(module: str, name: str, removed: dict[str, str]) -> AttributeError:

@@ -12,6 +12,7 @@ from omni_neuron.sim.errors import KernelError
 from omni_neuron.sim.execution.core import Core, current_core
 from omni_neuron.sim.memory.tensor import NkiTensor
 from omni_neuron.sim.nki.isa.enums import Engine
+from omni_neuron.sim.nki.removed import misfit
 
 P = ParamSpec("P")
 
@@ -69,9 +70,7 @@ def instruction(function: Callable[P, Work]) -> Callable[P, NkiInstruction]:
                 raise
             raise KernelError(error.rule, error.what, error.where, opcode, place(core)) from None
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
-            raise KernelError(
-                "operand", f"its arguments do not fit: {error}.", None, opcode, place(core)
-            ) from error
+            raise KernelError("operand", f"{misfit(error)}.", None, opcode, place(core)) from error
         for tensor in (*work.writes, *work.reads):
             core.touch(tensor.buffer_)
         if core.trace is not None:
