@@ -9,6 +9,7 @@ from omni_neuron.kernels.nki import nisa, nl
 OCTAVE = math.log(2.0)
 NOTHING_SEEN = -(2.0**20)  # octaves, below those of any score
 PARTITIONS = 128
+SHIFT_ROWS = 3
 
 
 def whole_octaves(values: Any, scale: float) -> Any:
@@ -34,17 +35,20 @@ def on_all_partitions(dst: Any, row: Any, factor: float) -> None:
         nisa.tensor_scalar(dst[:, nl.ds(first, columns)], spread, nl.multiply, factor)
 
 
-def columns_to_rows(dst: Any, octaves: Any, bank: int) -> None:
-    """dst `[128, n]` = octaves `[n, 1]` times ln 2 along the free axis, on every partition.
+def shift_rows(dst: Any, octaves: Any, scale: float, bank: int) -> None:
+    """dst `[3, n]` bfloat16: three rows that add up to -octaves ln 2 / scale, for octaves `[n, 1]`.
 
-    The tensor engine multiplies ones with a diagonal, which leaves whole numbers exact.
+    Added to unscaled scores by a product with ones, they shift each column by its own number of octaves:
+    three times 8 bits keep what float32 has.
     """
-    rows = octaves.shape[0]
-    identity = nl.shared_identity_matrix(PARTITIONS, dtype=nl.float32)
-    diagonal = nl.ndarray((rows, rows), nl.float32)
-    nisa.tensor_scalar(diagonal, identity[0:rows, 0:rows], nl.multiply, octaves)
-    ones = nl.ndarray((rows, PARTITIONS), nl.float32)
-    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
-    spread = in_bank((PARTITIONS, rows), nl.float32, bank)
-    nisa.nc_matmul(spread, ones, diagonal, accumulate=False)
-    nisa.tensor_scalar(dst, spread, nl.multiply, OCTAVE)
+    count = octaves.shape[0]
+    left = nl.ndarray((count, 1), nl.float32)
+    nisa.tensor_scalar(left, octaves, nl.multiply, -OCTAVE / scale)
+    parts = nl.ndarray((count, SHIFT_ROWS), nl.bfloat16)
+    for i in range(SHIFT_ROWS):
+        part = parts[:, nl.ds(i, 1)]
+        nisa.tensor_copy(part, left, engine=nisa.vector_engine)
+        nisa.tensor_tensor(left, left, part, nl.subtract)
+    turned = in_bank((SHIFT_ROWS, count), nl.bfloat16, bank)
+    nisa.nc_transpose(turned, parts)
+    nisa.tensor_copy(dst, turned, engine=nisa.vector_engine)

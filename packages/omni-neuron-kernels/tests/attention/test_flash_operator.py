@@ -1,0 +1,90 @@
+from typing import Any
+
+import pytest
+import torch
+
+from omni_neuron.kernels.attention import flash_attention
+from omni_neuron.kernels.attention.flash_operator import _flash_attention, fits_flash_attention
+from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, attention_oracle, flash_case
+from omni_neuron.kernels.attention.twin import attention_twin
+from omni_neuron.kernels.proof import relative_l2
+from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.testing import run_on_device
+
+
+@pytest.fixture
+def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+
+
+def arguments(**changes: Any) -> tuple[Any, ...]:
+    named = dict(
+        zip(
+            ("query", "keys", "values", "key_lengths", "scale"),
+            flash_case(2, 40, 70, 32, lengths=(70, 9)).ranks[0],
+            strict=True,
+        )
+    )
+    return tuple((named | changes).values())
+
+
+@pytest.mark.usefixtures("interpreter")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_the_operator_runs_the_kernel(dtype: torch.dtype) -> None:
+    case = flash_case(2, 40, 70, 32, dtype, lengths=(70, 9))
+    found = flash_attention(*case.ranks[0])
+    twin = attention_twin(*case.ranks[0])
+    assert found.dtype == dtype
+    assert relative_l2(found, twin) <= KERNEL_BAR[dtype]
+    if dtype == torch.float32:  # the order of sums shows that it was not the twin that ran
+        assert not torch.equal(found, twin)
+
+
+def test_without_an_interpreter_the_twin_runs() -> None:
+    assert torch.equal(flash_attention(*arguments()), attention_twin(*arguments()))
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_what_does_not_fit_falls_back() -> None:
+    case = flash_case(1, 5, 6, 130)
+    assert not fits_flash_attention(*case.ranks[0])
+    assert torch.equal(flash_attention(*case.ranks[0]), attention_twin(*case.ranks[0]))
+
+
+def test_the_gate() -> None:
+    query, keys, values, lengths, scale = arguments()
+    assert fits_flash_attention(query, keys, values, lengths, scale)
+    assert fits_flash_attention(query, keys, values, None, scale)
+    for refused in (
+        {"query": query.float()},
+        {"query": query.double(), "keys": keys.double(), "values": values.double()},
+        {"query": query[0]},
+        {"query": query[:, :16]},
+        {"query": query[:, :, :0]},
+        {"keys": keys[:1]},
+        {"values": values[:, :9]},
+        {"values": values.mT},
+        {"key_lengths": lengths.long()},
+        {"key_lengths": lengths.repeat(2)},
+        {"key_lengths": lengths[:0]},
+        {"scale": 0.0},
+        {"scale": -1.0},
+    ):
+        assert not fits_flash_attention(*arguments(**refused)), refused
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_the_operator_keeps_the_rules_of_torch() -> None:
+    torch.library.opcheck(
+        _flash_attention,
+        arguments(),
+        test_utils=("test_schema", "test_faketensor", "test_aot_dispatch_static"),
+    )
+
+
+@pytest.mark.hardware
+def test_on_the_device_of_this_host() -> None:
+    case = flash_case(2, 300, 700, lengths=(700, 512))
+    found = run_on_device(flash_attention, *case.ranks[0])
+    assert relative_l2(found, attention_oracle(*case.ranks[0])) <= FLASH_ATTENTION.twin_bar(torch.bfloat16)
