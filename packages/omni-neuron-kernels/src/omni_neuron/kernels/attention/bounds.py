@@ -116,6 +116,8 @@ def _farthest(dst: Any, distance: Any, start: int, length: Any) -> None:
 def query_norms(queries: list[Any]) -> Any:
     """|q| of every query of some heads, a little too large, fp32 `[128, heads, tiles]`: query 128 t + p at
     [p, head, t]."""
+    if len(queries) == 0:
+        return None
     size, count = queries[0].shape
     norms = nl.ndarray((TILE, len(queries), -(-count // TILE)), nl.float32)
     nisa.memset(norms, 0.0, engine=nisa.vector_engine)
@@ -156,6 +158,8 @@ def choose_paths(
         blocks]`; and int32 flags `[1, 1 + 2 heads]`: whether every block of every head lies in the window;
         else for each head whether its blocks do, and whether they do not.
     """
+    if len(queries) == 0:
+        return [None, None]
     heads, count, blocks = len(queries), queries[0].shape[1], extent[0].shape[2]
     query_blocks, tiles = -(-count // QUERY_BLOCK), QUERY_BLOCK // TILE
     # upper bounds, and lower ones with their sign turned, so that both are reduced to a maximum

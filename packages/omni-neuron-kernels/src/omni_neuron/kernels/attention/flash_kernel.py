@@ -21,6 +21,8 @@ def flash_attention_kernel(query: Any, keys: Any, values: Any, key_lengths: Any,
     out = nl.ndarray((heads, width, queries), values.dtype, buffer=nl.shared_hbm)
     count = keys.shape[2]
     shares = shared_heads(heads, queries)
+    if len(shares) == 0:
+        return out
     lengths, hidden = [], []
     for head, _ in shares:
         length = None

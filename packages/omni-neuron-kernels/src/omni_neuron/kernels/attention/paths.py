@@ -17,6 +17,8 @@ def attend(jobs: list[Any], shifts: Any, flags: Any) -> None:
     def all_in_window(_: Any) -> None:
         window_pass(jobs, shifts)
 
+    if len(jobs) == 0:
+        return
     chosen = nisa.register_alloc(flags[:, 0:1])
     nl.fori_loop(0, chosen, all_in_window)
     for i in range(len(jobs)):

@@ -15,8 +15,9 @@ def shared_heads(heads: int, queries: int) -> list[Any]:
     each = heads // of
     mine = [(head, starts) for head in range(core * each, core * each + each)]
     half = -(-len(starts) // of)
-    for head in range(each * of, heads):
-        mine.append((head, starts[core * half : (core + 1) * half]))  # noqa: PERF401
+    part = starts[core * half : (core + 1) * half]
+    if heads % of and len(part) > 0:
+        mine.append((heads - 1, part))
     return mine
 
 
