@@ -20,9 +20,10 @@ def distributed() -> None:
 def kernels() -> None:
     import torch
 
-    from omni_neuron.kernels.attention import explicit_attention
+    from omni_neuron.kernels.catalogue import KERNELS
+    from omni_neuron.kernels.rms_norm import rms_norm
 
-    print(explicit_attention(*torch.randn(3, 1, 16, 2, 64)).shape)
+    print(*KERNELS, rms_norm(torch.randn(16, 64), torch.ones(64), 1e-6).shape)
 
 
 def sim() -> None:

@@ -28,7 +28,7 @@ def error(arguments: Arguments, lnc: int = 1) -> float:
 @given(
     batch=st.integers(1, 2),
     tokens=st.integers(1, 700),
-    width=st.integers(2, 70),
+    width=st.integers(8, 70),
     dtype=st.sampled_from(DTYPES),
     form=st.sampled_from(FORMS),
     lnc=st.sampled_from([1, 2]),
