@@ -4,7 +4,7 @@ Between two of their meetings neither may touch what the other writes. A write t
 pass: both cores may do the same work.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,7 +78,9 @@ def note_write(core: "Core", view: "NkiTensor", place: "Place", stored: Array, m
             raise _race(core, view, "writes what core", "wrote")
         if (read & changed).any():
             raise _race(core, view, "writes what core", "read")
-    mine = np.where(written, both, core.epoch * 4 + core.core_id + 1)
+    mine: Any = core.epoch * 4 + core.core_id + 1
+    if written.any():
+        mine = np.where(written, both, mine)
     if indices is not None:
         table.writer[indices] = mine
     else:
