@@ -17,8 +17,8 @@ KERNELS: dict[str, KernelSpec] = {
         FLASH_ATTENTION,
         MLP,
         OUTPUT_PROJECTION,
-        RING_ATTENTION,
         QKV,
+        RING_ATTENTION,
         RMS_NORM,
     )
 }

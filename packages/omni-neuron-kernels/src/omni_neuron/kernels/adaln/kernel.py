@@ -155,10 +155,10 @@ def _moments_on_vector(moments: Any, t: Any) -> None:
     """The same from the moments of pieces, each about its own mean."""
     rows, width = t.shape
     pieces = -(-width // STATISTICS_COLUMNS)
+    columns = -(-width // pieces)  # equal ones: the moments of the odd columns of a single one do not exist
     statistics = nl.ndarray((rows, 6 * pieces), nl.float32)
     for piece in range(pieces):
-        first = piece * STATISTICS_COLUMNS
-        part = nl.ds(first, min(STATISTICS_COLUMNS, width - first))
+        part = nl.ds(piece * columns, min(columns, width - piece * columns))
         nisa.bn_stats(statistics[:, nl.ds(6 * piece, 6)], t[:, part])
     nisa.bn_aggr(moments, statistics)
 
