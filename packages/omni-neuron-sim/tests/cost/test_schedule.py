@@ -116,6 +116,8 @@ def test_cores_wait_for_each_other() -> None:
     written = second.slots[-2]
     assert written.event.opcode == "dma_copy"
     assert [t.slots[-1].start_s for t in (first, second)] == [pytest.approx(written.finish_s)] * 2
+    # the barrier names a tensor of 512 columns and touches none of them
+    assert [t.slots[-1].busy_s for t in (first, second)] == [pytest.approx(64 / 1.2e9)] * 2
 
 
 def test_a_transpose_by_dma_does_not_run_beside_a_collective() -> None:

@@ -36,6 +36,8 @@ def duration(event: Event, chip: Chip) -> Duration:
 def _cycles(event: Event, version: int) -> float:
     if event.engine == "tensor":
         return max(_moving_columns(event), c.MATMUL_CYCLES) * event.passes
+    if event.opcode == "core_barrier":  # names the tensor that it orders, and touches none of it
+        return c.INSTRUCTION_CYCLES
     columns = max((operand.columns for operand in (*event.writes, *event.reads)), default=0)
     each = _per_element(event, version)
     return max(columns * each, c.INSTRUCTION_CYCLES * min(each, 1.0))
