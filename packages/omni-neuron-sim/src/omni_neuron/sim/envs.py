@@ -18,6 +18,7 @@ class Variable(NamedTuple):
 TARGET = "NEURON_PLATFORM_TARGET_OVERRIDE"
 PRECISE = "NKI_PRECISE_FP"
 STOCHASTIC = "NEURON_RT_STOCHASTIC_ROUNDING_EN"
+PE_TRANSPOSE = "NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE"
 VARIABLES = (
     Variable(
         TARGET,
@@ -36,6 +37,12 @@ VARIABLES = (
         "0 or 1",
         "0",
         "1 lets the engines round results of 8 and 16 bits up or down by chance, right on average.",
+    ),
+    Variable(
+        PE_TRANSPOSE,
+        "0 or 1",
+        "0",
+        "1 keeps a PSUM bank for DMA transposes on the PE: nl.tile_size.psum_num_banks is 7.",
     ),
 )
 _TARGETS: dict[str, Generation] = {
@@ -64,6 +71,11 @@ def precise() -> bool:
 def stochastic_rounding() -> bool:
     """`NEURON_RT_STOCHASTIC_ROUNDING_EN`: whether engines round by chance; False when unset."""
     return _switch(STOCHASTIC, "0")
+
+
+def transposes_on_pe() -> bool:
+    """`NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE`: whether kernels leave a PSUM bank for that; False when unset."""
+    return _switch(PE_TRANSPOSE, "0")
 
 
 def _switch(name: str, default: str) -> bool:

@@ -16,6 +16,12 @@ def test_tile_sizes_are_those_of_the_target(target: str, kib: int) -> None:
     assert (nl.tile_size.pmax, nl.tile_size.psum_fmax, nl.tile_size.gemm_moving_fmax) == (128, 512, 512)
 
 
+def test_transposes_on_the_pe_take_a_bank(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert nl.tile_size.psum_num_banks == 8
+    monkeypatch.setenv("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE", "1")
+    assert nl.tile_size.psum_num_banks == 7
+
+
 def test_filled_tensors() -> None:
     def kernel(x: Any) -> Any:
         made = (

@@ -32,9 +32,13 @@ class _TileSize:
     bn_stats_fmax = 512
     psum_bank_fmax = psum_fmax = 512
     psum_bank_fmax_bytes = psum_fmax_bytes = 2048
-    psum_num_banks = 8
     psum_min_align = 4
     sbuf_min_align = 1
+
+    @property
+    def psum_num_banks(self) -> int:
+        """PSUM banks that a kernel may use."""
+        return 7 if envs.transposes_on_pe() else 8
 
     @property
     def sbuf_fmax_bytes(self) -> int:
