@@ -114,6 +114,12 @@ def faults(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def proofs(session: nox.Session) -> None:
+    """Everything about the kernels and their interpreter, the long proofs too; ten minutes."""
+    pytest(session, 30, FOLDERS["kernels"], FOLDERS["sim"], "--timeout=600")
+
+
+@nox.session(default=False)
 def wheels(session: nox.Session) -> None:
     """Build every wheel, install and use each alone, then generate with omni-neuron[wan22]."""
     build_wheels(session)
