@@ -48,3 +48,20 @@ def test_masked_keys_have_no_influence() -> None:
 def test_options_that_would_be_ignored_are_refused(implementation: type[NeuronSDPAImpl]) -> None:
     with pytest.raises(InputError, match="topk"):
         implementation(HEADS, HEAD_SIZE, 1.0, backend_kwargs={"topk": 4})
+
+
+def test_flash_runs_the_kernel_where_one_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the interpreter the sums have another order than in plain operations, and no other difference."""
+    torch.manual_seed(0)
+    query, key, value = torch.randn(2, 9, HEADS, HEAD_SIZE), *torch.randn(2, 2, 13, HEADS, HEAD_SIZE)
+    attend = NeuronFlashImpl(HEADS, HEAD_SIZE, HEAD_SIZE**-0.5)
+    plain = attend.forward(query, key, value)
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+    kernel = attend.forward(query, key, value)
+    expected = _oracle(query, key, value, None)
+    assert (kernel - expected).norm() / expected.norm() < 1e-6
+    assert kernel.shape == plain.shape
+    assert not torch.equal(kernel, plain)
+    monkeypatch.setenv("VLLM_NEURON_DISABLE_NKI_KERNELS", "1")
+    assert torch.equal(attend.forward(query, key, value), plain)

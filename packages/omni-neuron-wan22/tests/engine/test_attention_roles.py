@@ -19,13 +19,20 @@ ONE_RANK = {"tp": 1, "cp": 1, "cfg": 1}
 UNGUIDED = next(case for case in GUIDANCE if case.name == "guidance-off")
 
 
-def test_another_backend_for_cross_attention_changes_the_latents_within_rounding(tmp_path: Path) -> None:
+def test_another_backend_changes_the_latents_within_rounding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain operations for one role, and the flash attention kernel in the interpreter for all."""
     made = {}
-    for name, roles in (("default", None), ("cross", {"cross": "FLASH_ATTN"})):
+    kernels = {"self": "FLASH_ATTN", "cross": "FLASH_ATTN"}
+    for name, roles in (("default", None), ("cross", {"cross": "FLASH_ATTN"}), ("kernels", kernels)):
         settings = {} if roles is None else {"diffusion_attention_config.per_role": roles}
+        monkeypatch.setenv("NKI_SIMULATOR", "1" if name == "kernels" else "0")
         results = run_engine(
             tmp_path / name, tiny_checkpoint(), ONE_RANK, "float32", [UNGUIDED], settings=settings
         )
         made[name] = results.latents[UNGUIDED.name]
-    assert not torch.equal(made["cross"], made["default"])  # the other arithmetic did run
-    assert relative_l2(made["cross"], made["default"]) <= FP32_BAR
+    for name in ("cross", "kernels"):
+        assert not torch.equal(made[name], made["default"])  # the other arithmetic did run
+        assert relative_l2(made[name], made["default"]) <= FP32_BAR
+    assert not torch.equal(made["kernels"], made["cross"])

@@ -8,7 +8,8 @@ import torch
 from vllm_omni.diffusion.attention.backends.abstract import AttentionMetadata
 from vllm_omni.diffusion.attention.backends.sdpa import SDPABackend, SDPAImpl
 
-from omni_neuron.kernels.attention import explicit_attention
+from omni_neuron.kernels.attention import explicit_attention, token_major_attention
+from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.platform.attention_choice import MAX_HEAD_SIZE
 from omni_neuron.runtime.errors import InputError
 
@@ -63,7 +64,7 @@ class NeuronSDPAImpl(SDPAImpl):
 
 
 class NeuronFlashBackend(NeuronSDPABackend):
-    """Matmul, additive mask, softmax on the true row maximum, matmul: what flash attention computes."""
+    """The kernel of flash attention where it can run, else what it computes, in plain operations."""
 
     @staticmethod
     def get_name() -> str:
@@ -75,6 +76,22 @@ class NeuronFlashBackend(NeuronSDPABackend):
 
 
 class NeuronFlashImpl(NeuronSDPAImpl):
-    """The kernels package's attention, on every device."""
+    """The kernels package's attention, on every device.
+
+    Without a mask the kernel computes it where one can run: on a device, and in CPU mode in the interpreter.
+    """
 
     always_explicit = True
+
+    def forward(
+        self,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_metadata: AttentionMetadata | None = None,
+    ) -> torch.Tensor:
+        """As `NeuronSDPAImpl.forward`."""
+        masked = attn_metadata is not None and attn_metadata.attn_mask is not None
+        if can_run_kernel(query) and not masked:
+            return token_major_attention(query, key, value, self.softmax_scale)
+        return super().forward(query, key, value, attn_metadata)
