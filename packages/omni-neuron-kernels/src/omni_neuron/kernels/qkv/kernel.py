@@ -71,12 +71,20 @@ def qkv_kernel(
 
 
 def run(setting: Any, phases: list[Any], cos: Any, sin: Any) -> None:
-    """All phases of all blocks of this core, each with what the ones before and after it need done."""
+    """All phases of all blocks of this core, each with what the ones before and after it need done.
+
+    The last phase of a block transposes the next block. Where it is also the first, the first block is
+    transposed before it: rows and angles arrive in order, and the next block's take their place.
+    """
     tables, coming = None, None
     angles = load_angles(setting, 0, cos, sin)
     steps = setting.steps
-    for step in range(min(AHEAD, steps)):
+    alone = len(phases) == 1 and len(setting.blocks) > 1
+    ahead = steps if alone else min(AHEAD, steps)
+    for step in range(ahead):
         transpose_step(setting, 0, step)
+    if alone:
+        tables = rotation_tables(angles)
     waiting: list[Any] = []
     settled: list[Any] = []
     for block in range(len(setting.blocks)):
@@ -85,15 +93,15 @@ def run(setting: Any, phases: list[Any], cos: Any, sin: Any) -> None:
             last = p == len(phases) - 1 and block + 1 < len(setting.blocks)
             banks = section.banks(setting, block, first, count)
             for step in range(steps):
-                if block == 0 and p == 0 and step + AHEAD < steps:
-                    transpose_step(setting, 0, step + AHEAD)
+                if block == 0 and p == 0 and step + ahead < steps:
+                    transpose_step(setting, 0, step + ahead)
                 project_step(setting, section, block, step, banks)
                 if last:
                     transpose_step(setting, block + 1, step)
                 if last and step == 0:
                     angles = load_angles(setting, block + 1, cos, sin)
                 if step == int(SETTLED * steps):
-                    if block == 0 and p == 0:
+                    if block == 0 and p == 0 and not alone:
                         tables = rotation_tables(angles)
                     if last:
                         coming = rotation_tables(angles)
