@@ -8,6 +8,7 @@ from omni_neuron.kernels.adaln.spec import ADALN, EPS, adaln_arguments, adaln_or
 from omni_neuron.kernels.adaln.twin import adaln_twin
 from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device
 
 DTYPES = [torch.bfloat16, torch.float32]
@@ -85,17 +86,32 @@ def test_the_gate() -> None:
     assert fits_adaln(x, scale[0, 0], shift[:1], update, gate)
     assert fits_adaln(x.float(), scale, shift, update.float(), gate)
     assert not fits_adaln(x.half(), scale, shift)
-    assert not fits_adaln(x[0], scale[0, 0], shift[0, 0])
     assert not fits_adaln(x[:, :0], scale, shift)
     assert not fits_adaln(x, scale.bfloat16(), shift)
     assert not fits_adaln(x, scale.expand_as(x), shift)
-    assert not fits_adaln(x, scale[..., :8], shift)
     assert not fits_adaln(x, scale, shift, update.float(), gate)
-    assert not fits_adaln(x, scale, shift, update[:1], gate)
     assert not fits_adaln(x, scale, shift, update, gate.bfloat16())
+    assert fits_adaln(x[:, :1], scale, shift)  # where `[B, 1, H]` is one for each token, too
     wide = torch.zeros(1, 1, MAX_WIDTH + 1)
     assert fits_adaln(wide[..., 1:], wide[..., 1:], wide[..., 1:])
     assert not fits_adaln(wide, wide, wide)
+
+
+def test_other_shapes_are_refused() -> None:
+    x, update, gate, scale, shift = gated(torch.bfloat16)
+    refused = {
+        "x": (x[0], update[0], gate[0], scale[0], shift[0]),
+        "update": (x, update[:, :1], gate, scale, shift),
+        "gate": (x, update, gate[..., :1], scale, shift),
+        "scale": (x, update, gate, scale[:, 0], shift),
+        "shift": (x, update, gate, scale, shift.expand_as(x)[:, :7]),
+    }
+    for name, given in refused.items():
+        with pytest.raises(InputError, match=f"^{name} has the shape"):
+            residual_adaln(*given, EPS)
+        if name in ("x", "scale", "shift"):
+            with pytest.raises(InputError, match=f"^{name} has the shape"):
+                adaln(given[0], *given[3:], EPS)
 
 
 def test_the_operators_are_sound(interpreter: None) -> None:

@@ -16,6 +16,7 @@ from omni_neuron.kernels.causal_conv3d.spec import (
 from omni_neuron.kernels.causal_conv3d.twin import causal_conv3d_twin
 from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR, Arguments
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device
 
 DTYPES = [torch.bfloat16, torch.float32]
@@ -124,18 +125,37 @@ def test_the_gate_refuses() -> None:
         "weight of another dtype": (x, weight.float(), bias, history),
         "bias of another dtype": (x, weight, bias.float(), history),
         "history of another dtype": (x, weight, bias, history.float()),
-        "history of one frame": (x, weight, bias, history[:, :, :1]),
-        "history of a single frame's kernel": (x, weight[:1], bias, history[:, :, :0]),
-        "bias too long": (x, weight, torch.cat([bias, bias]), history),
-        "other channels": (x[:, 1:], weight, bias, history[:, 1:]),
-        "no frames": (x[:, :, :0], weight, bias, history),
+        "no pixels": (x[..., :0], weight, bias, history[..., :0]),
         "two frames of taps": (x, weight[:2], bias, history[:, :, :1]),
         "taps that are not square": (x, weight[:, :1], bias, history),
-        "no batch": (x[0], weight, bias, None),
-        "weight of Conv2d": (x, weight[0], bias, None),
     }
     assert [name for name, given in refused.items() if fits_causal_conv3d(*given)] == []
     wide = torch.zeros(1, 2049, 1, 1, 1, dtype=x.dtype)
     assert not fits_causal_conv3d(wide, torch.zeros(1, 1, 1, 2049, 24, dtype=x.dtype), bias)
     large = torch.zeros(1, 2048, 1, 2, 2)
     assert not fits_causal_conv3d(large, torch.zeros(3, 3, 3, 2048, 128), torch.zeros(128))
+
+
+def test_other_shapes_are_refused() -> None:
+    """torch would take half of these, and return another number of frames or of pixels."""
+    x, weight, bias, history = arguments()
+    refused = {
+        "x has the shape": (x[0], weight, bias, None),
+        "weight has the shape": (x, weight[0], bias, None),
+        "weight has": (x[:, 1:], weight, bias, history[:, 1:]),
+        "bias has": (x, weight, bias[:1], history),
+        "history has": (x, weight, bias, history[:, :, :1]),
+        "history": (x, weight[:1], bias, history),
+        "A convolution of 3x3x3 over 0 frames": (x[:, :, :0], weight, bias, history),
+        "A convolution of 3x2x3": (x, weight[:, :2], bias, history),
+        "A convolution of 3x3x2": (x, weight[:, :, :2], bias, history),
+    }
+    for message, given in refused.items():
+        with pytest.raises(InputError, match=f"^{message}"):
+            causal_conv3d(*given)
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_a_history_of_no_frames_is_none() -> None:
+    x, weight, bias, _ = arguments(POINT)
+    assert torch.equal(causal_conv3d(x, weight, bias, x[:, :, :0]), causal_conv3d(x, weight, bias))

@@ -14,6 +14,7 @@ from omni_neuron.kernels.qkv.spec import QKV, arguments
 from omni_neuron.kernels.qkv.twin import qkv_twin
 from omni_neuron.kernels.spec import KERNEL_BAR
 from omni_neuron.runtime.adapter import get_adapter
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device
 
 HEADS = (2, 2, 1)
@@ -71,8 +72,6 @@ REFUSED: dict[str, tuple[list[Tensor | None], tuple[int, int, int]]] = {
     "float16": (meta(64, 128, (1, 1, 1), dtype=torch.float16), (1, 1, 1)),
     "a rotation of 32 dimensions": (meta(64, 128, (1, 1, 1), dim=32), (1, 1, 1)),
     "heads of 1,024": (meta(64, 128, (1, 1, 1), dim=1024, rotation=False), (1, 1, 1)),
-    "no head": (meta(64, 128, (1, 1, 1)), (0, 0, 0)),
-    "heads that do not divide": (meta(64, 128, (1, 1, 1)), (2, 2, 1)),
     "too many columns": (meta(64, 128, (129, 1, 1)), (129, 1, 1)),
     "nothing fits": (meta(64, 65536, (40, 40, 40), dtype=torch.float32), (40, 40, 40)),
 }
@@ -84,14 +83,42 @@ def test_the_gate_refuses(name: str) -> None:
     assert not fits_qkv(*values, heads)  # type: ignore[arg-type]
 
 
+NAMES = ("x", "weight", "bias", "gamma_q", "gamma_k", "cos", "sin")
+
+
 @pytest.mark.parametrize("position", range(7))
-def test_the_gate_refuses_another_shape_or_dtype(position: int) -> None:
-    good = meta(64, 128, HEADS)
-    tensor = good[position]
-    assert tensor is not None
-    longer = torch.empty(*tensor.shape[:-1], tensor.shape[-1] + 1, dtype=tensor.dtype, device="meta")
-    for bad in (longer, tensor.to(torch.float64)):
-        assert not fits_qkv(*good[:position], bad, *good[position + 1 :], HEADS)  # type: ignore[arg-type]
+def test_the_gate_refuses_another_dtype(position: int) -> None:
+    given = meta(64, 128, HEADS)
+    assert fits_qkv(*given, HEADS)  # type: ignore[arg-type]
+    given[position] = given[position].double()  # type: ignore[union-attr]
+    assert not fits_qkv(*given, HEADS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("position", range(7))
+@pytest.mark.parametrize("axis", [0, -1])
+def test_another_shape_is_refused(position: int, axis: int) -> None:
+    """torch would broadcast most of these."""
+    given = meta(64, 128, HEADS)
+    given[position] = given[position].narrow(axis, 0, 1)  # type: ignore[union-attr]
+    named = r"x|weight|cos|heads=" if position < 2 else NAMES[position]
+    with pytest.raises(InputError, match=f"^({named})"):
+        qkv_projection(*given, heads=HEADS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("heads", [(0, 0, 0), (2, 2, 2), (3, 3, -1), (3, 2)])
+def test_heads_that_do_not_divide_the_weight_are_refused(heads: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=f"^heads=.*{heads[0]}, {heads[1]}"):
+        qkv_projection(*meta(64, 128, HEADS), heads=heads)  # type: ignore[arg-type]
+
+
+def test_half_a_rotation_is_refused() -> None:
+    with pytest.raises(InputError, match="cos and sin"):
+        qkv_projection(*meta(64, 128, HEADS)[:6], heads=HEADS)  # type: ignore[arg-type]
+
+
+def test_no_token_is_no_error(interpreter: None) -> None:
+    q, k, v = call(tuple(t[:0] if i in (0, 5, 6) else t for i, t in enumerate(arguments(9, 128, HEADS)[0])))
+    assert (q.shape, k.shape, v.shape) == ((2, 128, 0), (2, 128, 0), (1, 0, 128))
 
 
 def call(of: Sequence[Any], group_name: str = "") -> list[Tensor]:

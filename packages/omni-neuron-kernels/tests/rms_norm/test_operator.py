@@ -8,6 +8,7 @@ from omni_neuron.kernels.rms_norm.operator import MAX_WIDTH, fits_rms_norm
 from omni_neuron.kernels.rms_norm.spec import RMS_NORM, rms_norm_oracle
 from omni_neuron.kernels.rms_norm.twin import rms_norm_twin
 from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device
 
 EPS = 1e-6
@@ -68,11 +69,18 @@ def test_the_gate() -> None:
     assert fits_rms_norm(x.float(), weight.float())
     assert not fits_rms_norm(x, weight.float())
     assert not fits_rms_norm(x.half(), weight.half())
-    assert not fits_rms_norm(x, weight[:8])
     assert not fits_rms_norm(x[:0], weight)
     wide = torch.zeros(1, MAX_WIDTH + 1)
     assert fits_rms_norm(wide[:, 1:], wide[0, 1:])
     assert not fits_rms_norm(wide, wide[0])
+
+
+@pytest.mark.parametrize("shape", [(1,), (8,), (1, 16), (4, 16)])
+def test_a_weight_that_is_no_row_is_refused(shape: tuple[int, ...]) -> None:
+    """torch would broadcast all but one of these."""
+    x, _ = arguments(torch.bfloat16, 4, 16)
+    with pytest.raises(InputError, match=r"weight has the shape .* it must be \(16,\)"):
+        rms_norm(x, torch.ones(shape, dtype=x.dtype), EPS)
 
 
 def test_the_operator_is_sound(interpreter: None) -> None:

@@ -9,7 +9,8 @@ from omni_neuron.runtime import envs
 def can_run_kernel(tensor: Tensor) -> bool:
     """True where the device of `tensor` executes NKI kernels.
 
-    Never when `VLLM_NEURON_DISABLE_NKI_KERNELS=1` or for a fake tensor, which has no data to launch on.
+    Never when `VLLM_NEURON_DISABLE_NKI_KERNELS=1` or for a fake tensor, which has no data to launch on: so
+    `torch.export` with `strict=False` exports twins, while `torch.compile` keeps the kernels.
     In CPU mode only with the interpreter (`NKI_SIMULATOR=1`); otherwise where the tensor is not on the CPU.
     """
     if envs.disable_nki_kernels() or isinstance(tensor, FakeTensor):

@@ -5,6 +5,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
+from torch import Tensor
+
 from omni_neuron.runtime import envs
 from omni_neuron.runtime.adapter import get_adapter
 
@@ -36,5 +38,9 @@ def load(source: str) -> Any:
 
 
 def launch(source: str, *arguments: Any) -> Any:
-    """Run the kernel `module:name` on one logical core, which has NEURON_LOGICAL_NC_CONFIG physical ones."""
-    return get_adapter().wrap_nki(load(source))[envs.logical_nc_config()](*arguments)
+    """Run the kernel `module:name` on one logical core, which has NEURON_LOGICAL_NC_CONFIG physical ones.
+
+    NKI knows no strides: a view is copied, so that its elements lie as its shape says.
+    """
+    packed = [value.contiguous() if isinstance(value, Tensor) else value for value in arguments]
+    return get_adapter().wrap_nki(load(source))[envs.logical_nc_config()](*packed)

@@ -8,6 +8,7 @@ from torch import Tensor
 from omni_neuron.kernels.adaln.twin import adaln_twin
 from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.kernels.operator import kernel_operator, launch
+from omni_neuron.kernels.shapes import require_dims, require_shape
 
 SOURCE = "omni_neuron.kernels.adaln.kernel:adaln_kernel"
 MAX_WIDTH = 7168
@@ -16,25 +17,33 @@ MAX_WIDTH = 7168
 def fits_adaln(
     x: Tensor, scale: Tensor, shift: Tensor, update: Tensor | None = None, gate: Tensor | None = None
 ) -> bool:
-    """The kernel's gate: x `[B, S, H]` in bf16 or fp32 with H up to 7,168, update as x; the rest fp32.
+    """The kernel's gate: x and update in bf16 or fp32, H up to 7,168; the rest fp32.
 
     scale, shift and gate must be the same for all tokens of an entry of the batch.
     """
     vectors = [v for v in (scale, shift, gate) if v is not None]
     return (
         x.dtype in (torch.bfloat16, torch.float32)
-        and x.ndim == 3
         and x.numel() > 0
         and x.shape[-1] <= MAX_WIDTH
-        and (update is None or (update.dtype == x.dtype and update.shape == x.shape))
-        and all(v.dtype == torch.float32 and _is_one_row(v, x) for v in vectors)
+        and (update is None or update.dtype == x.dtype)
+        and all(v.dtype == torch.float32 and _is_one_row(v) for v in vectors)
     )
 
 
-def _is_one_row(vector: Tensor, x: Tensor) -> bool:
-    """Whether `vector` is `[H]`, `[1, 1, H]` or `[B, 1, H]`."""
+def _is_one_row(vector: Tensor) -> bool:
+    """Whether `vector` is `[H]`, `[1, 1, H]` or `[B, 1, H]`, not `[B, S, H]`."""
+    return vector.ndim == 1 or vector.shape[1] == 1
+
+
+def _require(
+    x: Tensor, scale: Tensor, shift: Tensor, update: Tensor | None = None, gate: Tensor | None = None
+) -> None:
+    require_dims("x", x, "[B, S, H]")
     batch, _, width = x.shape
-    return vector.shape in ((width,), (1, 1, width), (batch, 1, width))
+    require_shape("update", update, tuple(x.shape))
+    for name, vector in (("scale", scale), ("shift", shift), ("gate", gate)):
+        require_shape(name, vector, (width,), (1, 1, width), (batch, 1, width), tuple(x.shape))
 
 
 def _rows(vector: Tensor, batch: int) -> Tensor:
@@ -90,7 +99,11 @@ def adaln(x: Tensor, scale: Tensor, shift: Tensor, eps: float, unit_offset: bool
     Returns:
         `[B, S, H]` in the dtype of x, rounded once. The kernel computes it where `can_run_kernel` and
         `fits_adaln` say so, its twin elsewhere. Source: Peebles and Xie 2023, section 3.2.
+
+    Raises:
+        InputError: other shapes.
     """
+    _require(x, scale, shift)
     if can_run_kernel(x) and fits_adaln(x, scale, shift):
         batch = x.shape[0]
         return _adaln(x, _rows(scale, batch), _rows(shift, batch), eps, unit_offset)
@@ -121,7 +134,11 @@ def residual_adaln(
         t and its modulated norm, each `[B, S, H]` in the dtype of x. t is summed in float32 and rounded
         once; the norm is that of the rounded t. The kernel computes both where `can_run_kernel` and
         `fits_adaln` say so, its twin elsewhere.
+
+    Raises:
+        InputError: other shapes.
     """
+    _require(x, scale, shift, update, gate)
     if can_run_kernel(x) and fits_adaln(x, scale, shift, update, gate):
         batch = x.shape[0]
         gates = None if gate is None else _rows(gate, batch)

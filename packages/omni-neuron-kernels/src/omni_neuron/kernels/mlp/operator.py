@@ -8,6 +8,7 @@ from omni_neuron.kernels.mlp.room import tiles_per_pass
 from omni_neuron.kernels.mlp.twin import mlp_twin
 from omni_neuron.kernels.operator import kernel_operator, launch
 from omni_neuron.kernels.output_projection.operator import DTYPES, wants_fp32
+from omni_neuron.kernels.shapes import require_dims, require_shape
 
 SOURCE = "omni_neuron.kernels.mlp.kernel:mlp_kernel"
 
@@ -17,18 +18,22 @@ def fits_mlp(x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | 
 
     The last holds up to I = 66,000 in bf16 and 23,000 in fp32 at H = 5,120.
     """
-    if w1.ndim != 2 or min(x.ndim, x.numel(), w1.numel()) == 0:
-        return False
     hidden, inner = w1.shape
     return (
         x.dtype in DTYPES
-        and w1.dtype == w2.dtype == x.dtype
-        and x.shape[-1] == hidden
-        and w2.shape == (inner, hidden)
-        and (b1 is None or (b1.dtype == x.dtype and b1.shape == (inner,)))
-        and (b2 is None or (b2.dtype == x.dtype and b2.shape == (hidden,)))
+        and all(given is None or given.dtype == x.dtype for given in (w1, b1, w2, b2))
+        and min(x.numel(), inner) > 0
         and tiles_per_pass(hidden, inner, x.element_size()) > 0
     )
+
+
+def _require(x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None) -> None:
+    require_dims("w1", w1, "[H, I]")
+    hidden, inner = w1.shape
+    require_shape("x", x, (*x.shape[:-1], hidden))
+    require_shape("b1", b1, (inner,))
+    require_shape("w2", w2, (inner, hidden))
+    require_shape("b2", b2, (hidden,))
 
 
 def _fake(
@@ -72,8 +77,9 @@ def mlp(
         elsewhere.
 
     Raises:
-        ValueError: another `result_dtype`.
+        InputError: another `result_dtype`, or other shapes.
     """
+    _require(x, w1, b1, w2, b2)
     fp32_result = wants_fp32(result_dtype, x.dtype)
     if can_run_kernel(x) and fits_mlp(x, w1, b1, w2, b2):
         return _mlp(x, w1, b1, w2, b2, fp32_result)

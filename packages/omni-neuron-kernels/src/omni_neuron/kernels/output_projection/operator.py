@@ -7,6 +7,8 @@ from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.kernels.operator import kernel_operator, launch
 from omni_neuron.kernels.output_projection.room import tiles_per_pass
 from omni_neuron.kernels.output_projection.twin import output_projection_twin
+from omni_neuron.kernels.shapes import require_dims, require_shape
+from omni_neuron.runtime.errors import InputError
 
 SOURCE = "omni_neuron.kernels.output_projection.kernel:output_projection_kernel"
 DTYPES = (torch.bfloat16, torch.float32)
@@ -18,18 +20,23 @@ def fits_output_projection(attention: Tensor, weight: Tensor, bias: Tensor | Non
 
     The last holds up to heads * D = 43,000 in bf16 and 20,000 in fp32 at H = 5,120.
     """
-    if attention.ndim != 3 or weight.ndim != 2 or attention.numel() == 0 or weight.numel() == 0:
-        return False
-    heads, size, _ = attention.shape
     inner, width = weight.shape
     return (
         attention.dtype in DTYPES
-        and weight.dtype == attention.dtype
-        and size <= MAX_HEAD_DIM
-        and inner == heads * size
-        and (bias is None or (bias.dtype == weight.dtype and bias.shape == (width,)))
+        and all(given is None or given.dtype == attention.dtype for given in (weight, bias))
+        and attention.shape[1] <= MAX_HEAD_DIM
+        and min(attention.numel(), width) > 0
         and tiles_per_pass(inner, width, attention.element_size()) > 0
     )
+
+
+def _require(attention: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    require_dims("attention", attention, "[heads, D, T]")
+    require_dims("weight", weight, "[heads * D, H]")
+    heads, size, _ = attention.shape
+    width = weight.shape[1]
+    require_shape("weight", weight, (heads * size, width))
+    require_shape("bias", bias, (width,))
 
 
 def _fake(attention: Tensor, weight: Tensor, bias: Tensor | None, fp32_result: bool) -> Tensor:
@@ -39,7 +46,7 @@ def _fake(attention: Tensor, weight: Tensor, bias: Tensor | None, fp32_result: b
 
 @kernel_operator(_fake)
 def _output_projection(attention: Tensor, weight: Tensor, bias: Tensor | None, fp32_result: bool) -> Tensor:
-    result: Tensor = launch(SOURCE, attention.contiguous(), weight, bias, fp32_result)
+    result: Tensor = launch(SOURCE, attention, weight, bias, fp32_result)
     return result
 
 
@@ -65,8 +72,9 @@ def output_projection(
         `can_run_kernel` and `fits_output_projection` say so, its twin elsewhere.
 
     Raises:
-        ValueError: another `result_dtype`.
+        InputError: another `result_dtype`, or other shapes.
     """
+    _require(attention, weight, bias)
     fp32_result = wants_fp32(result_dtype, attention.dtype)
     if can_run_kernel(attention) and fits_output_projection(attention, weight, bias):
         return _output_projection(attention, weight, bias, fp32_result)
@@ -74,9 +82,9 @@ def output_projection(
 
 
 def wants_fp32(result_dtype: torch.dtype | None, dtype: torch.dtype) -> bool:
-    """Whether a result is float32; ValueError where it is neither that nor the inputs' dtype."""
+    """Whether a result is float32; InputError where it is neither that nor the inputs' dtype."""
     if result_dtype not in (None, dtype, torch.float32):
-        raise ValueError(
+        raise InputError(
             f"result_dtype = {result_dtype} must be the inputs' {dtype} or torch.float32: round the result."
         )
     return result_dtype == torch.float32 or dtype == torch.float32

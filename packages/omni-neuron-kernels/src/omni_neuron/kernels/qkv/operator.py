@@ -9,7 +9,9 @@ from omni_neuron.kernels.operator import kernel_operator
 from omni_neuron.kernels.qkv.shapes import BANK, PARTITIONS, block_tokens
 from omni_neuron.kernels.qkv.twin import Heads, qkv_twin
 from omni_neuron.kernels.ranks import ALONE, launch_ranks
+from omni_neuron.kernels.shapes import require_dims, require_shape
 from omni_neuron.runtime.adapter import get_adapter
+from omni_neuron.runtime.errors import InputError
 
 SOURCE = "omni_neuron.kernels.qkv.kernel:qkv_kernel"
 FLOATS = (torch.bfloat16, torch.float32)
@@ -34,26 +36,49 @@ def fits_qkv(
     16,384 columns each; a head of up to 512 dimensions, with a rotation 64 or 128; and a block of at least
     128 tokens that fits in SBUF (hidden 5,120 with q, k and v of 5,120 columns each does).
     """
-    if x.ndim != 2 or weight.ndim != 2 or min(heads) < 0 or sum(heads) == 0 or weight.shape[1] % sum(heads):
-        return False
     dim = weight.shape[1] // sum(heads)
     widths = (heads[0] * dim, heads[1] * dim, heads[2] * dim)
-    vectors = ((bias, sum(widths)), (gamma_q, widths[0]), (gamma_k, widths[1]))
-    angles = [table for table in (cos, sin) if table is not None]
     return (
         x.dtype in FLOATS
         and weight.dtype == x.dtype
-        and weight.shape[0] == x.shape[1]
         and x.shape[1] % PARTITIONS == 0
         and 2 <= x.shape[0] <= MAX_TOKENS
         and 0 < dim <= BANK
         and max(widths[:2]) <= MAX_WIDTH
-        and all(v is None or (v.dtype in FLOATS and v.shape == (size,)) for v, size in vectors)
-        and len(angles) in (0, 2)
-        and all(t.dtype == torch.float32 and t.shape == (x.shape[0], dim // 2) for t in angles)
-        and (not angles or dim in ROTATED_DIMS)
+        and all(vector is None or vector.dtype in FLOATS for vector in (bias, gamma_q, gamma_k))
+        and all(table is None or table.dtype == torch.float32 for table in (cos, sin))
+        and (cos is None or dim in ROTATED_DIMS)
         and block_tokens(x.shape[1], widths, x.element_size()) > 0
     )
+
+
+def _require(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    gamma_q: Tensor | None,
+    gamma_k: Tensor | None,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    heads: Heads,
+) -> None:
+    require_dims("x", x, "[T, hidden]")
+    require_dims("weight", weight, "[hidden, sum(heads) * D]")
+    tokens, hidden = x.shape
+    width = weight.shape[1]
+    require_shape("weight", weight, (hidden, width))
+    if len(heads) != 3 or min(heads) < 0 or sum(heads) == 0 or width % sum(heads):
+        raise InputError(
+            f"heads={tuple(heads)} must be three counts, not all 0, that divide the weight's {width} columns."
+        )
+    if (cos is None) != (sin is None):
+        raise InputError("A rotation takes cos and sin: give both, or neither for no rotation.")
+    dim = width // sum(heads)
+    require_shape("bias", bias, (width,))
+    require_shape("gamma_q", gamma_q, (heads[0] * dim,))
+    require_shape("gamma_k", gamma_k, (heads[1] * dim,))
+    for name, table in (("cos", cos), ("sin", sin)):
+        require_shape(name, table, (tokens, dim // 2))
 
 
 def _fake(
@@ -122,7 +147,11 @@ def qkv_projection(
         q and k `[heads, D, T]` and v `[heads, T, D]` in the dtype of x, without those that have no head.
         Products, bias, norm and rotation are float32; each result is rounded once. The kernel computes it
         where `can_run_kernel` and `fits_qkv` say so, its twin elsewhere.
+
+    Raises:
+        InputError: other shapes, heads that do not divide the weight, one of cos and sin alone.
     """
+    _require(x, weight, bias, gamma_q, gamma_k, cos, sin, heads)
     if can_run_kernel(x) and fits_qkv(x, weight, bias, gamma_q, gamma_k, cos, sin, heads):
         return _qkv(x, weight, bias, gamma_q, gamma_k, cos, sin, list(heads), eps, group_name)
     ranks = _group_size(group_name)

@@ -13,7 +13,8 @@ def project(x: Tensor, weight: Tensor, bias: Tensor | None, heads: Heads) -> tup
     product = x.float() @ weight.float()
     if bias is not None:
         product = product + bias.float()
-    return torch.split(product.view(len(x), sum(heads), -1), list(heads), dim=1)
+    dim = weight.shape[1] // sum(heads)
+    return torch.split(product.view(len(x), sum(heads), dim), list(heads), dim=1)
 
 
 def sums_of_squares(
