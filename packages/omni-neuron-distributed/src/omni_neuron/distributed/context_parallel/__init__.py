@@ -1,6 +1,6 @@
 """Context parallelism: the token sequence cut over ranks, and attention that sees all of it."""
 
-from omni_neuron.distributed.context_parallel.attention import context_parallel_attention
+from omni_neuron.distributed.context_parallel.attention import RingFn, context_parallel_attention
 from omni_neuron.distributed.context_parallel.key_value_gather import AttentionFn, gathered_attention
 from omni_neuron.distributed.context_parallel.online_softmax import (
     AttentionWithLse,
@@ -20,6 +20,7 @@ __all__ = [
     "AttentionFn",
     "AttentionWithLse",
     "OnlineSoftmax",
+    "RingFn",
     "attention_with_lse",
     "context_parallel_attention",
     "gather_sequence",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from omni_neuron.distributed.collectives import all_gather
@@ -11,6 +13,12 @@ from omni_neuron.distributed.context_parallel.ring import ring_attention
 from omni_neuron.distributed.context_parallel.ulysses import ulysses_attention
 from omni_neuron.distributed.errors import ShardingError
 from omni_neuron.distributed.groups import ParallelContext, ParallelGroup
+
+RingFn = Callable[
+    [torch.Tensor, torch.Tensor, torch.Tensor, ParallelGroup, torch.Tensor | None], torch.Tensor
+]
+"""``ring(query, key, value, group, key_mask)``: each ``[B, S, H, D]`` of this rank, the mask bool
+``[B, group.size * S]`` over all of them -> ``[B, S, H, D]``"""
 
 
 def context_parallel_attention(
@@ -22,12 +30,13 @@ def context_parallel_attention(
     key_mask: torch.Tensor | None = None,
     *,
     ring: AttentionWithLse | None = None,
+    whole_ring: RingFn | None = None,
     pad_heads: bool = False,
 ) -> torch.Tensor:
     """Self-attention of this rank's queries over every rank's keys.
 
     Over ``groups.ulysses`` tokens are exchanged for heads (two all-to-alls). Over ``groups.ring`` keys and
-    values are gathered, or travel in a ring where ``ring`` is given.
+    values are gathered, or travel in a ring where ``ring`` or ``whole_ring`` is given.
 
     Args:
         attention: the attention of one rank, over ``H/tp/U`` heads.
@@ -37,6 +46,7 @@ def context_parallel_attention(
             ``[B, S_padded]``; or this rank's share of it, ``[B, S/cp]``, which costs a small gather and
             keeps every constant of this rank out of a graph. None for a sequence without padding.
         ring: attention over a block of keys with its log-sum-exp; None gathers.
+        whole_ring: the whole way around at once, in place of ``ring``: a kernel with exchanges of its own.
         pad_heads: let Ulysses fill heads that it does not divide with zeros, see ``ulysses_heads``.
 
     Returns:
@@ -49,13 +59,17 @@ def context_parallel_attention(
         ulysses, over = groups.ulysses, groups.ring
     else:
         ulysses, over = ParallelGroup.single("ulysses"), groups
-    block_attention = None if over.size == 1 else ring
+    if over.size == 1:
+        ring = whole_ring = None
+    block_attention = None if whole_ring else ring
     mask = None
     if key_mask is not None:
         rows = key_mask.expand(query.shape[0], -1)
         mask = _mask_for(rows, query.shape[1], ulysses, over, travels=block_attention is not None)
 
     def across_blocks(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+        if whole_ring is not None:
+            return whole_ring(query, key, value, over, mask)
         if block_attention is not None:
             return ring_attention(block_attention, query, key, value, over, mask)
         return gathered_attention(attention, query, key, value, over, mask)

@@ -21,8 +21,10 @@ from omni_neuron.distributed.tensor_parallel import (
     FusedColumnParallelLinear,
     RowParallelLinear,
 )
+from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.wan22.models.config import TEXT_LENGTH, WanConfig
 from omni_neuron.wan22.models.norms import DistributedRMSNorm
+from omni_neuron.wan22.models.ring_kernel import ring_kernel
 from omni_neuron.wan22.models.rope import rotate
 
 AttentionFactory = Callable[[str, int, int], AttentionFn]
@@ -117,6 +119,7 @@ class WanSelfAttention(_Attention):
             self.parallel,
             key_mask,
             ring=attention_with_lse if self.parallel.ring_attention else None,
+            whole_ring=ring_kernel if self.parallel.ring_attention and can_run_kernel(query) else None,
         )
         return self._project_out(attended)
 
