@@ -91,6 +91,16 @@ def test_bad_input_is_one_sentence(given: tuple[str, ...], message: str) -> None
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("lncs", [("--lnc", "1"), ()])
+@pytest.mark.parametrize("trace", ["", "/", ".", "/nowhere/x.json", "x" * 300])
+def test_a_trace_that_cannot_be_written_is_refused_before_anything_runs(
+    trace: str, lncs: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(InputError, match=r"^trace='.*' must be a file that can be written: \w.*\.$"):
+        run("roofline", "rms_norm", "--trace", trace, *lncs)
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("action", ["test", "roofline"])
 def test_without_an_interpreter_the_remedy_is_named(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "entry_points", lambda group: [])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from errno import EISDIR
+from os import strerror
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from omni_neuron.kernels.spec import KernelSpec
@@ -99,30 +103,45 @@ def _roofline(specs: Sequence[KernelSpec], lncs: Sequence[int], target: str, tra
     from omni_neuron.kernels.report import ROOFLINE_HEADER, ROOFLINE_WIDTHS, roofline_cells, row
     from omni_neuron.kernels.roofline import roofline
 
-    print(f"{PREDICTION}\n{target}; the bound is min(peak, FLOP/B x DMA bandwidth) of the cores of a launch.")
     runs = [(spec, case, lnc) for spec in specs for case in spec.roofline() for lnc in lncs]
+    files = _trace_files(trace, len(runs))
+    print(f"{PREDICTION}\n{target}; the bound is min(peak, FLOP/B x DMA bandwidth) of the cores of a launch.")
     shown = ""
-    for number, (spec, case, lnc) in enumerate(runs, start=1):
+    for (spec, case, lnc), file in zip(runs, files, strict=True):
         if spec.name != shown:
             print(f"\n{spec.name}\n{row(ROOFLINE_HEADER, ROOFLINE_WIDTHS)}")
             shown = spec.name
         found, cost = roofline(spec, case, lnc, target)
         print(row(roofline_cells(found), ROOFLINE_WIDTHS), flush=True)
-        if trace is not None:
-            _write_trace(cost, trace, number if len(runs) > 1 else None)
+        if file is not None:
+            with _writing(file):
+                cost.write_perfetto(file)
 
 
-def _write_trace(cost: Any, trace: str, number: int | None) -> None:
-    from pathlib import Path
+def _trace_files(trace: str | None, runs: int) -> list[Path | None]:
+    """A file for each run's trace. They are opened before the first run, which may take minutes."""
+    if trace is None:
+        return [None] * runs
+    path = Path(trace)
+    with _writing(path):
+        if path.is_dir():
+            raise IsADirectoryError(EISDIR, strerror(EISDIR))
+    files = [path]
+    if runs > 1:
+        files = [path.with_name(f"{path.stem}-{n}{path.suffix}") for n in range(1, runs + 1)]
+    for file in files:
+        with _writing(file), file.open("ab"):
+            pass
+    return list(files)
 
+
+@contextmanager
+def _writing(file: Path) -> Iterator[None]:
     from omni_neuron.runtime.errors import InputError
 
-    path = Path(trace)
-    if number is not None:
-        path = path.with_name(f"{path.stem}-{number}{path.suffix}")
     try:
-        cost.write_perfetto(path)
+        yield
     except OSError as error:
         raise InputError(
-            f"trace={str(path)!r} must be a file that can be written: {error.strerror}."
+            f"trace={str(file)!r} must be a file that can be written: {error.strerror}."
         ) from None
