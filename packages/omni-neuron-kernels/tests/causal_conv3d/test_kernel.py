@@ -77,12 +77,12 @@ def test_a_history_of_zeros_is_no_history() -> None:
     ("channels", "shape", "least"),
     [
         pytest.param((384, 384), (1, 1, 24, 104), 0.85, id="384"),
-        pytest.param((192, 192), (1, 4, 6, 416), 0.78, id="192"),
-        pytest.param((96, 96), (1, 4, 6, 832), 0.60, id="96"),
+        pytest.param((192, 192), (1, 4, 6, 416), 0.72, id="192"),
+        pytest.param((96, 96), (1, 4, 6, 832), 0.55, id="96"),
     ],
 )
 def test_the_pe_is_the_bottleneck(channels: tuple[int, int], shape: tuple[int, ...], least: float) -> None:
-    """Start and end weigh more here than in a layer."""
+    """Start, end and the edges of the image weigh more here than in a layer."""
     found = profiled(CAUSAL_CONV3D, case(*channels, CUBE, shape))
     assert found.bottleneck == "tensor"
     assert found.pe_utilisation >= least

@@ -44,7 +44,6 @@ def case(
 ) -> Case:
     """A convolution of `inputs` to `outputs` channels over `shape` (batch, frames, height, width)."""
     batch, frames, height, width = shape
-    taps = size[0] * size[1] * size[2]
     title = (
         f"{inputs} to {outputs}, {'x'.join(map(str, size))}, {frames} frames of {height}x{width}"
         f"{'' if past or size[0] == 1 else ', no history'}{f', batch {batch}' if batch > 1 else ''}, "
@@ -53,7 +52,20 @@ def case(
     return Case(
         title,
         (_arguments(inputs, outputs, size, shape, past, dtype),),
-        2 * taps * inputs * outputs * batch * frames * height * width,
+        2 * inputs * outputs * batch * useful_taps(size, shape[1:], past),
+    )
+
+
+def useful_taps(size: tuple[int, int, int], shape: tuple[int, ...], past: bool) -> int:
+    """Pairs of a pixel of the result and a pixel that it is computed from: padding is none.
+
+    `shape` is (frames, height, width), and `past` whether there are frames before them.
+    """
+    frames, height, width = shape
+    return (
+        (frames * size[0] if past else sum(max(frames - back, 0) for back in range(size[0])))
+        * sum(max(height - abs(row - size[1] // 2), 0) for row in range(size[1]))
+        * sum(max(width - abs(column - size[2] // 2), 0) for column in range(size[2]))
     )
 
 
