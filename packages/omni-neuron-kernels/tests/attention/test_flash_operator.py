@@ -7,7 +7,7 @@ from omni_neuron.kernels.attention import flash_attention
 from omni_neuron.kernels.attention.flash_operator import _flash_attention, fits_flash_attention
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, attention_oracle, flash_case
 from omni_neuron.kernels.attention.twin import attention_twin
-from omni_neuron.kernels.proof import relative_l2
+from omni_neuron.kernels.proof import interpret, relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR
 from omni_neuron.runtime.testing import run_on_device
 
@@ -70,8 +70,36 @@ def test_the_gate() -> None:
         {"key_lengths": lengths[:0]},
         {"scale": 0.0},
         {"scale": -1.0},
+        {"scale": float("inf")},
     ):
         assert not fits_flash_attention(*arguments(**refused)), refused
+
+
+@pytest.mark.parametrize(
+    ("heads", "queries", "keys", "entries", "ranks", "fits"),
+    [
+        (40, 32_760, 32_760, 1, 1, True),
+        (512, 3328, 1, 0, 1, False),  # the bounds of all heads
+        (40, 128, 75_600, 40, 1, False),  # the key lengths of all batch entries
+        (40, 128, 131_072, 0, 4, False),  # the means of all ranks
+        (1, 128, 131_072, 0, 4, True),
+        (1, 128, 131_072, 0, 5, False),
+    ],
+)
+def test_the_gate_knows_what_sbuf_holds(
+    heads: int, queries: int, keys: int, entries: int, ranks: int, fits: bool
+) -> None:
+    query, key = (torch.empty(heads, 128, n, dtype=torch.bfloat16, device="meta") for n in (queries, keys))
+    lengths = torch.empty(entries, dtype=torch.int32, device="meta") if entries else None
+    assert fits_flash_attention(query, key, key.mT, lengths, 1.0, ranks) is fits
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("heads", "queries", "keys"), [(512, 24 * 128, 1), (20, 2, 131_072)])
+def test_the_largest_that_fit(heads: int, queries: int, keys: int) -> None:
+    case = flash_case(heads, queries, keys, 4, lengths=(keys,))
+    found = interpret(FLASH_ATTENTION, case.ranks)[0][0]
+    assert bool(found.isfinite().all())
 
 
 @pytest.mark.usefixtures("interpreter")

@@ -8,14 +8,17 @@ waits for one head's chain of small steps.
 from typing import Any
 
 from omni_neuron.kernels.attention.banks import COLUMNS, SUMS, in_bank
-from omni_neuron.kernels.attention.key_blocks import HIDDEN, TILE
+from omni_neuron.kernels.attention.key_blocks import HIDDEN, TILE, masked_maximum
 from omni_neuron.kernels.attention.octaves import OCTAVE, on_all_partitions, whole_octaves
-from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK, above, below, width
+from omni_neuron.kernels.attention.window import DOUBT, KEY_BLOCK, QUERY_BLOCK, above, below, width
 from omni_neuron.kernels.nki import nisa, nl
 
-# Squares are rounded to bfloat16 before they are summed: distances and norms are taken that much larger.
+# Squares are rounded to bfloat16 before they are summed, by 2^-10 of a norm; the rest, 0.68 %, is for the
+# hardware's table of square roots.
 NORM_MARGIN = 1.0 + 2.0**-7
-SMALL = 1.0e-30  # keeps square roots inside the range of the hardware's table
+# Keeps square roots inside the range of the hardware's table, and makes up for squares that are flushed: a
+# part of a distance below 2^-63, while no distance is below 2^-50.
+SMALL = 1.0e-30
 
 
 def key_statistics(keys: list[Any], lengths: list[Any]) -> list[Any]:
@@ -104,13 +107,17 @@ def _squared_distances(key: Any, mean: Any, bank: int) -> Any:
 
 def _farthest(dst: Any, distance: Any, start: int, length: Any) -> None:
     """dst `[128, 1]`: the largest distance of the keys that count, each partition of its own keys."""
-    if length is not None:
-        counts = nl.ndarray(distance.shape, nl.float32)
-        nisa.iota(counts, [[TILE, distance.shape[1]]], offset=start, channel_multiplier=1)
-        nisa.tensor_scalar(counts, counts, nl.less, length)
-        nisa.tensor_tensor(counts, counts, distance, nl.multiply)
-        distance = counts
-    nisa.tensor_reduce(dst, nl.maximum, distance, 1)
+    if length is None:
+        nisa.tensor_reduce(dst, nl.maximum, distance, 1)
+        return
+    # Key 128 t + p counts where t is less than (length - p) / 128. A selection, not a product with zeros:
+    # what stands behind the last key may have a square beyond float32.
+    columns = nl.ndarray((TILE, 1), nl.float32)
+    nisa.iota(columns, [[1, 1]], offset=0, channel_multiplier=1)
+    nisa.tensor_tensor(columns, length, columns, nl.subtract)
+    nisa.tensor_scalar(columns, columns, nl.multiply, 1.0 / TILE)
+    masked_maximum(dst, distance, start // TILE, columns)
+    nisa.tensor_scalar(dst, dst, nl.maximum, 0.0)
 
 
 def query_norms(queries: list[Any]) -> Any:
@@ -125,7 +132,7 @@ def query_norms(queries: list[Any]) -> Any:
     nisa.memset(ones, 1.0, engine=nisa.vector_engine)
     bank = 0
     for h in range(len(queries)):
-        for first, rows, tiles in _query_groups(count, COLUMNS):
+        for first, rows, tiles in _query_groups(count, 1):
             tile = nl.ndarray((size, rows * tiles), queries[h].dtype)
             nisa.dma_copy(tile, queries[h][:, nl.ds(first, rows * tiles)])
             squares = nl.ndarray((size, rows * tiles), nl.bfloat16)
@@ -165,24 +172,23 @@ def choose_paths(
     # upper bounds, and lower ones with their sign turned, so that both are reduced to a maximum
     edges = nl.ndarray((TILE, 2, heads, query_blocks * tiles), nl.float32)
     nisa.memset(edges, HIDDEN, engine=nisa.vector_engine)
+    spreads = _spreads(means, extent)
     before: Any = None
     bank = 0
     for h in range(heads):
         halves = _halves(means[h], queries[h].dtype)
-        spread = nl.ndarray((TILE, 2, blocks), nl.float32)
-        on_all_partitions(spread.reshape((TILE, 2 * blocks)), extent[h].reshape((1, 2 * blocks)), 1.0)
         for first, rows, together in _query_groups(count, 2 * blocks):
             products = _products(queries[h], first, rows, together, halves, SUMS + bank % SUMS)
             bank += 1
             if before is not None:
                 _bounds_of_rows(before[0], before[1], before[2], before[3])
             own = nl.ds(first // TILE, together)
-            before = (edges[0:rows, :, h, own], products, norms[0:rows, h, own], spread[0:rows])
+            before = (edges[0:rows, :, h, own], products, norms[0:rows, h, own], spreads[0:rows, h])
     _bounds_of_rows(before[0], before[1], before[2], before[3])
-    across = nl.ndarray((1, 2, heads, query_blocks * tiles), nl.float32)
-    nisa.tensor_partition_reduce(across, nl.maximum, edges)
+    widest = nl.ndarray((TILE, 2, heads, query_blocks), nl.float32)
+    nisa.tensor_reduce(widest, nl.maximum, edges.reshape((TILE, 2, heads, query_blocks, tiles)), 4)
     edge = nl.ndarray((1, 2, heads, query_blocks), nl.float32)
-    nisa.tensor_reduce(edge, nl.maximum, across.reshape((1, 2, heads, query_blocks, tiles)), 4)
+    nisa.tensor_partition_reduce(edge, nl.maximum, widest)
     flags = _flags(edge, width(keys) / scale)
     # The window reaches from c - below to c + above: its middle meets the middle of the bounds.
     middle = nl.ndarray((1, heads * query_blocks), nl.float32)
@@ -196,7 +202,10 @@ def choose_paths(
 
 
 def _flags(edge: Any, limit: float) -> Any:
-    """The flags of `choose_paths` from the edges `[1, 2, heads, blocks]` of blocks of queries."""
+    """The flags of `choose_paths` from the edges `[1, 2, heads, blocks]` of blocks of queries.
+
+    What is not a number lies outside: one of two flags is always set.
+    """
     heads = edge.shape[2]
     apart = nl.ndarray((1, heads, edge.shape[3]), nl.float32)
     nisa.tensor_tensor(apart, edge[:, 0], edge[:, 1], nl.add)
@@ -205,19 +214,47 @@ def _flags(edge: Any, limit: float) -> Any:
     worst = nl.ndarray((1, 1), nl.float32)
     nisa.tensor_reduce(worst, nl.maximum, widest, 1)
     flags = nl.ndarray((1, 1 + 2 * heads), nl.int32)
-    nisa.tensor_scalar(flags[:, 0:1], worst, nl.less_equal, limit)
-    mixed = nl.ndarray((1, 1), nl.float32)
-    nisa.tensor_scalar(mixed, worst, nl.greater, limit)
-    inside = flags[:, nl.ds(1, heads)]
-    nisa.tensor_scalar(inside, widest, nl.less_equal, limit, op1=nl.multiply, operand1=mixed)
-    nisa.tensor_scalar(flags[:, nl.ds(1 + heads, heads)], widest, nl.greater, limit)
+    every = nl.ndarray((1, 1), nl.float32)
+    nisa.tensor_scalar(every, worst, nl.less_equal, limit)
+    nisa.tensor_copy(flags[:, 0:1], every, engine=nisa.vector_engine)
+    inside = nl.ndarray((1, heads), nl.float32)
+    nisa.tensor_scalar(inside, widest, nl.less_equal, limit)
+    nisa.tensor_scalar(flags[:, nl.ds(1, heads)], inside, nl.subtract, every)
+    nisa.tensor_scalar(flags[:, nl.ds(1 + heads, heads)], inside, nl.multiply, -1.0, op1=nl.add, operand1=1.0)
     return flags
+
+
+def _spreads(means: list[Any], extent: list[Any]) -> Any:
+    """What bounds take from each block of keys, on all partitions: fp32 `[128, heads, 3, blocks]`.
+
+    Above the mean's score by so many |q|, absence, and below it by so many |q|. The first and the last hold
+    what rounding may do, the first the radius too.
+    """
+    heads, blocks = len(means), extent[0].shape[2]
+    size = means[0].shape[0]
+    spreads = nl.ndarray((TILE, heads, 3, blocks), nl.float32)
+    ones = nl.ndarray((size, TILE), nl.bfloat16)
+    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    for h in range(heads):
+        mean = means[h].reshape((size, blocks))
+        squares = nl.ndarray((size, blocks), nl.bfloat16)
+        nisa.tensor_tensor(squares, mean, mean, nl.multiply)
+        sums = in_bank((TILE, blocks), nl.float32, h % SUMS)
+        nisa.nc_matmul(sums, ones, squares, accumulate=False)
+        nisa.activation(spreads[:, h, 2], nl.sqrt, sums, bias=SMALL, scale=(NORM_MARGIN * DOUBT) ** 2)
+    for h in range(heads):
+        above_mean, below_mean = spreads[:, h, 0], spreads[:, h, 2]
+        known = spreads[:, h, 0:2].reshape((TILE, 2 * blocks))
+        on_all_partitions(known, extent[h].reshape((1, 2 * blocks)), 1.0)
+        nisa.scalar_tensor_tensor(below_mean, above_mean, nl.multiply, DOUBT, nl.add, below_mean)
+        nisa.tensor_tensor(above_mean, above_mean, below_mean, nl.add)
+    return spreads
 
 
 def _query_groups(count: int, columns: int) -> list[Any]:
     """(first query, rows of a tile, tiles): as many tiles as a bank holds, each with so many columns; a last
     one with fewer rows alone."""
-    most = max(1, COLUMNS // columns) if columns < COLUMNS else COLUMNS
+    most = COLUMNS // columns
     full, rest = count // TILE, count % TILE
     groups = [(t * TILE, TILE, min(most, full - t)) for t in range(0, full, most)]
     if rest:
@@ -246,21 +283,29 @@ def _products(query: Any, first: int, rows: int, tiles: int, halves: Any, bank: 
 
 
 def _bounds_of_rows(edges: Any, dots: Any, norms: Any, spread: Any) -> None:
-    """Bounds of every query's largest score, before the scale, into edges `[rows, 2, tiles]`.
-
-    `spread` `[rows, 2, blocks]` holds radii and absences of the blocks of keys.
-    """
+    """Bounds of every query's largest score, before the scale, into edges `[rows, 2, tiles]`; `spread`
+    `[rows, 3, blocks]` as `_spreads` gives it."""
     rows, tiles = norms.shape
     blocks = spread.shape[2]
     level = nl.ndarray((rows, tiles, blocks), nl.float32)
     nisa.tensor_copy(level, dots[:, :, 0:blocks], engine=nisa.vector_engine)
     nisa.tensor_tensor(level, level, dots[:, :, blocks : 2 * blocks], nl.add)
     nisa.tensor_tensor(level, level, spread[:, 1].expand_dim(1).broadcast(1, tiles), nl.add)
+    low = _reach(spread[:, 2], norms)
+    nisa.tensor_tensor(low, level, low, nl.subtract)
     lower = nl.ndarray((rows, tiles), nl.float32)
-    nisa.tensor_reduce(lower, nl.maximum, level, 2)
+    nisa.tensor_reduce(lower, nl.maximum, low, 2)
     nisa.tensor_scalar(edges[:, 1], lower, nl.multiply, -1.0)
+    high = _reach(spread[:, 0], norms)
+    nisa.tensor_tensor(high, high, level, nl.add)
+    nisa.tensor_reduce(edges[:, 0], nl.maximum, high, 2)
+
+
+def _reach(distances: Any, norms: Any) -> Any:
+    """|q| times a distance of each block of keys, `[rows, tiles, blocks]`."""
+    rows, tiles = norms.shape
+    blocks = distances.shape[1]
     reach = nl.ndarray((rows, tiles, blocks), nl.float32)
-    radius = spread[:, 0].expand_dim(1).broadcast(1, tiles)
-    nisa.tensor_tensor(reach, radius, norms.expand_dim(2).broadcast(2, blocks), nl.multiply)
-    nisa.tensor_tensor(reach, reach, level, nl.add)
-    nisa.tensor_reduce(edges[:, 0], nl.maximum, reach, 2)
+    far = distances.expand_dim(1).broadcast(1, tiles)
+    nisa.tensor_tensor(reach, far, norms.expand_dim(2).broadcast(2, blocks), nl.multiply)
+    return reach

@@ -23,13 +23,21 @@ def flash_attention_kernel(query: Any, keys: Any, values: Any, key_lengths: Any,
     shares = shared_heads(heads, queries)
     if len(shares) == 0:
         return out
-    lengths, hidden = [], []
+    lengths: list[Any] = []
+    hidden: list[Any] = []
+    known = -1
     for head, _ in shares:
-        length = None
-        if key_lengths is not None:
-            length = valid_keys(key_lengths, head * key_lengths.shape[0] // heads)
-        lengths.append(length)
-        hidden.append(None if length is None else hide_after(key_positions(count), length))
+        entry = 0 if key_lengths is None else head * key_lengths.shape[0] // heads
+        if key_lengths is None:
+            lengths.append(None)
+            hidden.append(None)
+        elif entry == known:
+            lengths.append(lengths[len(lengths) - 1])
+            hidden.append(hidden[len(hidden) - 1])
+        else:
+            lengths.append(valid_keys(key_lengths, entry))
+            hidden.append(hide_after(key_positions(count), lengths[len(lengths) - 1], scale))
+        known = entry
     own = [query[head] for head, _ in shares]
     means, extent = key_statistics([keys[head] for head, _ in shares], lengths)
     shifts, flags = choose_paths(

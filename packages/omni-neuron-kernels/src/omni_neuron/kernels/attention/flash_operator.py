@@ -1,9 +1,12 @@
 """Attention of one rank for models: the kernel where it can run, its twin elsewhere."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from omni_neuron.kernels.attention.twin import attention_twin
+from omni_neuron.kernels.attention.window import KEY_BLOCK
 from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.kernels.operator import kernel_operator, launch
 
@@ -11,19 +14,26 @@ SOURCE = "omni_neuron.kernels.attention.flash_kernel:flash_attention_kernel"
 MAX_HEADS = 512
 MAX_KEYS = 131_072
 MAX_DIM = 128
+MAX_BLOCKS = 256  # of 2,048 keys, of all ranks: the means of more do not fit a bank of PSUM
+ROOM = 190_000  # bytes of a partition of SBUF for what `bounds` keeps of all heads
 
 
 def fits_flash_attention(
-    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float
+    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float, ranks: int = 1
 ) -> bool:
-    """The kernel's gate, with the arguments of `flash_attention`.
+    """The kernel's gate, with the arguments of `flash_attention` and the number of ranks with keys.
 
     bf16 or fp32, all of one dtype; D up to 128; up to 512 heads of all batch entries; up to 131,072 queries
-    and keys; scale above 0; key_lengths int32, one for each batch entry.
+    and keys, 524,288 keys of all ranks; scale above 0, finite; key_lengths int32, one for each batch entry.
+    SBUF must hold the bounds of all heads: 14 bytes for each head and 128 queries, 24 for each head, rank and
+    2,048 keys, and 8 for each length and 128 keys (40 heads of 32,760 queries and keys fit).
     """
     if query.ndim != 3 or keys.ndim != 3 or values.ndim != 3:
         return False
     heads, dim, queries = query.shape
+    blocks = ranks * math.ceil(keys.shape[2] / KEY_BLOCK)
+    lengths = 0 if key_lengths is None else key_lengths.numel()
+    room = 14 * heads * math.ceil(queries / 128) + 24 * heads * blocks + lengths * keys.shape[2] // 16
     return (
         query.dtype in (torch.bfloat16, torch.float32)
         and query.dtype == keys.dtype == values.dtype
@@ -33,7 +43,9 @@ def fits_flash_attention(
         and 0 < dim <= MAX_DIM
         and 0 < queries <= MAX_KEYS
         and 0 < keys.shape[2] <= MAX_KEYS
-        and scale > 0
+        and blocks <= MAX_BLOCKS
+        and room <= ROOM
+        and 0 < scale < math.inf
         and (
             key_lengths is None
             or (
@@ -68,13 +80,15 @@ def flash_attention(
         keys: `[N, D, S]`, the dtype of query.
         values: `[N, S, D]`, the dtype of query.
         key_lengths: int32 `[B]` where N is a multiple of B: only the first so many keys of a batch entry
-            count. Keys and values behind them must be finite. None: all count.
+            count. What stands behind them has no influence, but must be finite, as must its scores. None: all
+            count.
         scale: of the scores, above 0.
 
     Returns:
         `[N, D, Sq]` in the dtype of query, as the output projection takes it; zeros where no key counts.
         Scores and sums are float32; rounded are the weights before the second product, and the result. The
         kernel computes it where `can_run_kernel` and `fits_flash_attention` say so, its twin elsewhere.
+        No row is lost, for |q| |k| scale up to 4.6e7 and values up to 8.9e6: `window` says why.
     """
     if can_run_kernel(query) and fits_flash_attention(query, keys, values, key_lengths, scale):
         return _flash_attention(query, keys, values, key_lengths, scale)

@@ -16,8 +16,8 @@ class Head(nl.NKIObject):
     """One head of one rank and the shard of keys in hand, all in HBM.
 
     query `[D, Sq]`, keys `[D, S]`, values `[S, D]`, out `[D, Sq]`. `state` is what the queries carry from
-    shard to shard; None where there is one shard only. `hidden` `[128, tiles]` and `length` `[128, 1]` say
-    which keys count, None: all.
+    shard to shard; None where there is one shard only. `hidden` `[128, 2, tiles]`, as `hide_after` gives it,
+    and `length` `[128, 1]` say which keys count, None: all.
     """
 
     query: Any

@@ -12,7 +12,7 @@ from omni_neuron.kernels.attention.window import KEY_BLOCK
 from omni_neuron.kernels.nki import nisa, nl
 
 TILE = 128
-HIDDEN = -1.0e30  # added to the scores of keys that do not count: their exponential is zero
+HIDDEN = -1.0e38  # in place of what belongs to keys that do not count: below any score, and its exponential 0
 
 
 def tile_counts(keys: int, start: int) -> tuple[int, int]:
@@ -82,10 +82,13 @@ def key_positions(keys: int) -> Any:
     return positions
 
 
-def hide_after(positions: Any, length: Any) -> Any:
-    """What to add to scores: 0 for keys before `length` `[128, 1]`, HIDDEN from there on."""
-    hidden = nl.ndarray(positions.shape, nl.float32)
-    nisa.tensor_scalar(hidden, positions, nl.greater_equal, length, op1=nl.multiply, operand1=HIDDEN)
+def hide_after(positions: Any, length: Any, scale: float) -> Any:
+    """By what to multiply scores, and what to add to them, `[128, 2, tiles]`: (scale, 0) for keys before
+    `length` `[128, 1]`, (0, HIDDEN) from there on, whatever stands there."""
+    partitions, tiles = positions.shape
+    hidden = nl.ndarray((partitions, 2, tiles), nl.float32)
+    nisa.tensor_scalar(hidden[:, 0], positions, nl.less, length, op1=nl.multiply, operand1=scale)
+    nisa.tensor_scalar(hidden[:, 1], positions, nl.greater_equal, length, op1=nl.multiply, operand1=HIDDEN)
     return hidden
 
 

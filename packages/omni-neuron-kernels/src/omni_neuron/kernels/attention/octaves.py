@@ -7,13 +7,13 @@ from omni_neuron.kernels.attention.banks import COLUMNS, SUMS, in_bank
 from omni_neuron.kernels.nki import nisa, nl
 
 OCTAVE = math.log(2.0)
-NOTHING_SEEN = -(2.0**20)  # octaves, below those of any score
+NOTHING_SEEN = -(2.0**26)  # octaves, below those of any score
 PARTITIONS = 128
 SHIFT_ROWS = 3
 
 
 def whole_octaves(values: Any, scale: float) -> Any:
-    """values * scale to the nearest whole number, kept between -2^20 and 2^20."""
+    """values * scale to the nearest whole number, kept between -2^26 and 2^26."""
     scaled = nl.ndarray(values.shape, nl.float32)
     nisa.tensor_scalar(scaled, values, nl.multiply, scale, op1=nl.maximum, operand1=NOTHING_SEEN)
     nisa.tensor_scalar(scaled, scaled, nl.minimum, -NOTHING_SEEN)

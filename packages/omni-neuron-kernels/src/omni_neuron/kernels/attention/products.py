@@ -42,10 +42,18 @@ def weights_in_window(head: Any, pair: list[Any], query: Any, shift: Any, bias: 
     if bias is None:
         nisa.activation(weights, nl.exp, scores, bias=shift[0:rows], scale=head.scale)
     else:
-        for j in range(len(pair)):
-            own = bias[0:rows, nl.ds(pair[j][2], 1)]
-            nisa.activation(weights[:, j], nl.exp, scores[:, j], bias=own, scale=head.scale)
+        _exponentials(weights, scores, pair, head.hidden[:, 0], bias)
     return weights
+
+
+def _exponentials(weights: Any, scores: Any, pair: list[Any], factors: Any, added: Any) -> None:
+    """exp(factor q.k + added), with factors and what is added `[128, tiles]` for each key."""
+    rows = scores.shape[0]
+    for j in range(len(pair)):
+        tile = nl.ds(pair[j][2], 1)
+        nisa.activation(
+            weights[:, j], nl.exp, scores[:, j], bias=added[0:rows, tile], scale=factors[0:rows, tile]
+        )
 
 
 def weights_of_rows(head: Any, pair: list[Any], query: Any, shifts: Any) -> Any:
@@ -57,9 +65,11 @@ def weights_of_rows(head: Any, pair: list[Any], query: Any, shifts: Any) -> Any:
     for j in range(tiles):
         nisa.nc_matmul(scores[:, j], ones, shifts, accumulate=True)
     weights = nl.ndarray(scores.shape, head.values.dtype)
-    for j in range(tiles):
-        hidden = 0.0 if head.hidden is None else head.hidden[0:rows, nl.ds(pair[j][2], 1)]
-        nisa.activation(weights[:, j], nl.exp, scores[:, j], bias=hidden, scale=head.scale)
+    if head.hidden is None:
+        for j in range(tiles):
+            nisa.activation(weights[:, j], nl.exp, scores[:, j], scale=head.scale)
+    else:
+        _exponentials(weights, scores, pair, head.hidden[:, 0], head.hidden[:, 1])
     return weights
 
 

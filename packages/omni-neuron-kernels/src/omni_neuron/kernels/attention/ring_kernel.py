@@ -59,7 +59,8 @@ def ring_attention_kernel(
         if step > 0 and step + PREFETCHED_SHARDS < ranks:
             _send(buffers, step + PREFETCHED_SHARDS, group)
         key, value = (keys, values) if step == 0 else buffers[step % len(buffers)]
-        length, hidden = _visible(key_lengths, count, step, group)
+        length = _length(key_lengths, step, group)
+        hidden = None if length is None else hide_after(key_positions(count), length, scale)
         first, last = step == 0, step == ranks - 1
         jobs = []
         for i in range(len(shares)):
@@ -101,15 +102,14 @@ def _send(buffers: list[Any], step: int, group: Any) -> None:
     )
 
 
-def _visible(key_lengths: Any, count: int, step: int, group: Any) -> tuple[Any, Any]:
-    """How many keys of the shard in hand count, and what hides the others; None where all count."""
+def _length(key_lengths: Any, step: int, group: Any) -> Any:
+    """How many keys of the shard in hand count, `[128, 1]`; None where all count."""
     if key_lengths is None:
-        return None, None
+        return None
     whose = 0
     if group is not None:
         whose = ncc.collective_permute_implicit_current_processing_rank_id(step, group)
-    length = valid_keys(key_lengths, whose)
-    return length, hide_after(key_positions(count), length)
+    return valid_keys(key_lengths, whose)
 
 
 def _exchange_statistics(keys: Any, key_lengths: Any, group: Any, ranks: int) -> Any:
@@ -118,7 +118,7 @@ def _exchange_statistics(keys: Any, key_lengths: Any, group: Any, ranks: int) ->
     core, of = cores()
     each = -(-heads // of)
     mine = range(min(core * each, heads), min((core + 1) * each, heads))
-    length, _ = _visible(key_lengths, count, 0, group)
+    length = _length(key_lengths, 0, group)
     shape = (width + 2, heads, -(-count // KEY_BLOCK))
     own = nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm, name="own_statistics")
     if len(mine) > 0:

@@ -15,14 +15,14 @@ SOURCE = "omni_neuron.kernels.attention.ring_kernel:ring_attention_kernel"
 
 
 def fits_ring_attention(
-    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float
+    query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float, ranks: int = 1
 ) -> bool:
-    """The kernel's gate: that of `flash_attention` for this rank's shards, all of one length.
+    """The kernel's gate: that of `flash_attention` for this rank's shards, all ranks' of one length.
 
     key_lengths is int32 with one entry for each rank of the world.
     """
     return (
-        fits_flash_attention(query, keys, values, None, scale)
+        fits_flash_attention(query, keys, values, None, scale, ranks)
         and query.shape[2] == keys.shape[2]
         and (key_lengths is None or (key_lengths.dtype == torch.int32 and key_lengths.ndim == 1))
     )
@@ -67,8 +67,8 @@ def ring_attention(
         query: `[N, D, S]` of this rank, N = batch x heads, bfloat16 or float32.
         keys: `[N, D, S]` of this rank, the dtype of query.
         values: `[N, S, D]` of this rank, the dtype of query.
-        key_lengths: int32 `[world]`, the same on all ranks: how many keys of each rank's shard count; those
-            behind them must be finite. None: all count.
+        key_lengths: int32 `[world]`, the same on all ranks: how many keys of each rank's shard count. What
+            stands behind them must be finite, as must its scores. None: all count.
         scale: of the scores, above 0.
         group_name: of the process group around which keys travel, registered with the adapter; `ALONE`: no
             other rank.
@@ -78,9 +78,9 @@ def ring_attention(
         `flash_attention`. The ring runs where `can_run_kernel` and `fits_ring_attention` say so; elsewhere
         keys and values are gathered and the twin attends to them.
     """
-    if can_run_kernel(query) and fits_ring_attention(query, keys, values, key_lengths, scale):
-        return _ring_attention(query, keys, values, key_lengths, scale, group_name)
     ranks = _group(group_name)
+    if can_run_kernel(query) and fits_ring_attention(query, keys, values, key_lengths, scale, len(ranks)):
+        return _ring_attention(query, keys, values, key_lengths, scale, group_name)
     counts = None
     if key_lengths is not None:
         shard = torch.arange(keys.shape[2], device=keys.device)

@@ -13,6 +13,7 @@ from omni_neuron.kernels.spec import Arguments, Results
 
 QUERIES_AT_ONCE = 1024
 OCTAVE = math.log(2.0)
+TINY = 1e-36  # below the sum of weights of any row that has a key
 
 
 def attention_twin(
@@ -55,8 +56,7 @@ def _rows(query: Tensor, keys: Tensor, values: Tensor, counts: Tensor | None, sc
     octaves = torch.round(scores.amax(dim=-1, keepdim=True) / OCTAVE).nan_to_num(neginf=0.0)
     weights = torch.exp(scores - octaves * OCTAVE).to(values.dtype).float()
     sums = weights.sum(dim=-1, keepdim=True)
-    # A row with a key has a weight of at least 2^-0.5.
-    return (weights @ values.float() / sums.clamp_min(0.5)).to(values.dtype)
+    return (weights @ values.float() / sums.clamp_min(TINY)).to(values.dtype)
 
 
 def ring_attention_twin(ranks: list[Arguments]) -> list[Results]:

@@ -11,11 +11,16 @@ Two more facts make this exact instead of likely:
 * A row's maximum lies between two numbers that are known before any score is. For a block of keys with mean
   `m` and all keys within `r` of it, every score of query q is at most `q.m + |q| r` (Cauchy and Schwarz), and
   the largest is at least their mean, `q.m`. Offsets that all keys share drop out of the difference, which is
-  `|q| r`, where a bound `|q| max|k|` would count them in full.
+  `|q| r`, where a bound `|q| max|k|` would count them in full. What rounding does to `m` and `q.m` is at most
+  `|q| (|m| + r)` DOUBT, which both bounds grant: offsets too large for float32 lead out of the window.
 * `c` is a whole number of octaves, n ln 2. Then exp(s - c) = exp(s) / 2^n: its rounding to bfloat16 is the
   same for every n, so results do not depend on which `c` a kernel, a rank or a path chose.
 
 Heads with a block of queries outside the window take the path that follows the maximum of each row.
+
+What is taken for granted: no |q| |k| scale of keys that count beyond 4.6e7 nats (2^26 octaves), where float32
+knows a score to no better than a few nats; values that matter between e^-16 and e^16 in size (or zero), in
+heads that fill the window; and a hardware whose exponential keeps its relative precision over the window.
 """
 
 import math
@@ -25,18 +30,22 @@ QUERY_BLOCK = 512  # queries that share one shift: what one PSUM bank holds of t
 
 SMALLEST_NORMAL = -126 * math.log(2.0)  # log of it, in float32 and bfloat16 alike
 LARGEST = 128 * math.log(2.0)
-# Of a row's weight this much may be flushed: a thirteenth of one bfloat16 rounding (1.66e-3), so that the two
+# Of a row's result this much may be flushed: a thirteenth of one bfloat16 rounding (1.66e-3), so that the two
 # roundings of the output grow by less than 0.3 %.
 LOST_WEIGHT = 2.0**-13
-# Sums of weights times values stay finite for values up to e^16, about 8.9e6.
+# Weights times values neither overflow nor are flushed for values from e^-16 to e^16, about 1.1e-7 to 8.9e6.
+# For values near 1, float32 ones too, what is flushed weighs nothing: 2^-36.
 VALUE_NATS = 16.0
-# The means are computed from rounded sums, the distances from rounded squares.
+# The shift is rounded to a whole octave: by half of one, or by a whole one where a conversion truncates.
 MARGIN_NATS = 1.0
+# Relative to |q| |k|: float32 sums of up to 2,048 keys may err by 2^-13 in any order, products with two
+# bfloat16 halves of the mean by 2^-18, their sums by 2^-17.
+DOUBT = 2.0**-12
 
 
 def below(keys: int) -> float:
-    """Nats that a row's largest score may lie below the shift: S terms are lost at the most."""
-    return -SMALLEST_NORMAL - math.log(keys / LOST_WEIGHT) - MARGIN_NATS
+    """Nats that a row's largest score may lie below the shift: S terms, times values, may be flushed."""
+    return -SMALLEST_NORMAL - math.log(keys / LOST_WEIGHT) - VALUE_NATS - MARGIN_NATS
 
 
 def above(keys: int) -> float:

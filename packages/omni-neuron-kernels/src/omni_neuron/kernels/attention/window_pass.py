@@ -45,8 +45,9 @@ def window_pass(jobs: list[Any], shifts: Any) -> None:
             shift = shifts[:, i, nl.ds(block, 1)]
             bias = None
             if head.hidden is not None:
-                bias = nl.ndarray(head.hidden.shape, nl.float32)
-                nisa.tensor_scalar(bias, head.hidden, nl.add, shift)
+                added = head.hidden[:, 1]
+                bias = nl.ndarray(added.shape, nl.float32)
+                nisa.tensor_scalar(bias, added, nl.add, shift)
             sums = new_sums(head, start)
             state = open_state(head.state, block, head.query.shape[0], head.first)
             blocks = -(-head.keys.shape[1] // KEY_BLOCK)
