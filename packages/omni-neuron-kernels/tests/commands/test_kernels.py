@@ -102,10 +102,13 @@ def test_a_trace_that_cannot_be_written_is_refused_before_anything_runs(
 
 
 @pytest.mark.parametrize("action", ["test", "roofline"])
-def test_without_an_interpreter_the_remedy_is_named(action: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_interpreter_the_remedy_is_all_that_is_said(
+    action: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(cpu, "entry_points", lambda group: [])
     with pytest.raises(SetupError, match="pip install omni-neuron-sim"):
         run(action, "rms_norm")
+    assert capsys.readouterr().out == ""
 
 
 def test_on_a_device_the_interpreter_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,12 +58,14 @@ def run(args: argparse.Namespace) -> int:
         1 where a proof fails, else 0. Bad input and a missing interpreter are exceptions.
     """
     from omni_neuron.kernels.catalogue import KERNELS
+    from omni_neuron.kernels.proof import simulator
     from omni_neuron.kernels.report import catalogue_table
 
     if args.action == "ls":
         print(catalogue_table(KERNELS.values()))
         return 0
     specs = _named(args.name)
+    simulator()
     lncs = (1, 2) if args.lnc is None else (args.lnc,)
     if args.action == "test":
         return _test(specs, lncs, args.target)
