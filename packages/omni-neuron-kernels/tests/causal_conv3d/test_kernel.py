@@ -65,6 +65,22 @@ def test_little_memory(
     assert error(case(96, outputs, CUBE, (1, 2, 9, 30)), lnc) <= KERNEL_BAR[BF16]
 
 
+@pytest.mark.parametrize("channels", [(96, 3), (16, 20), (130, 64), (128, 128)])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_what_is_not_finite_is_seen_and_stays_near(channels: tuple[int, int], value: float) -> None:
+    """Rows that share a matmul multiply each other's pixels by zeros."""
+    example = case(*channels, CUBE, (2, 2, 17, 6))
+    x = example.ranks[0][0]
+    x[1, 3, 0, 8, 2] = value
+    found = ~interpret(CAUSAL_CONV3D, example.ranks)[0][0].isfinite()
+    twin = ~CAUSAL_CONV3D.twin(example.ranks)[0][0].isfinite()
+    assert twin[1, :, :, 7:10, 1:4].all()
+    near = twin.clone()
+    near[1, :, :, 4:13, 1:4] = True
+    assert not (twin & ~found).any()
+    assert not (found & ~near).any()
+
+
 def test_a_history_of_zeros_is_no_history() -> None:
     example = case(20, 24, CUBE, (1, 2, 6, 5), past=False)
     x, weight, bias, _ = example.ranks[0]

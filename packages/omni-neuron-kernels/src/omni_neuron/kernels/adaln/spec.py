@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from omni_neuron.kernels.adaln.operator import SOURCE
+from omni_neuron.kernels.adaln.operator import MAX_WIDTH, SOURCE
 from omni_neuron.kernels.adaln.twin import adaln_twin
 from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results, each_rank
 
@@ -58,7 +58,7 @@ ADALN = KernelSpec(
     summary="residual sum, layer norm and modulation by time",
     source=SOURCE,
     limits=(
-        "H up to 7,168",
+        f"H up to {MAX_WIDTH:,}",
         "x and update of one dtype, bf16 or fp32",
         "gate, scale and shift in fp32, one for each entry of the batch",
     ),

@@ -71,9 +71,8 @@ def causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | Non
 
     Returns:
         `[B, Cout, T, H, W]` in the dtype of x, summed in float32 and rounded once. The kernel computes it
-        where `can_run_kernel` and `fits_causal_conv3d` say so, its twin elsewhere. What is not finite makes
-        the pixels around it NaN: those that the kernel size reaches, in the kernel up to eight rows and
-        columns more.
+        where `can_run_kernel` and `fits_causal_conv3d` say so, its twin elsewhere. A pixel that is not
+        finite spoils all that the taps reach, and with the kernel up to three rows above and below.
 
     Raises:
         InputError: other shapes, an even kh or kw, no frame.

@@ -6,7 +6,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from omni_neuron.kernels.qkv.operator import SOURCE
+from omni_neuron.kernels.qkv.operator import MAX_TOKENS, MAX_WIDTH, SOURCE
 from omni_neuron.kernels.qkv.twin import Heads, complete, project, sums_of_squares
 from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results
 
@@ -158,8 +158,8 @@ QKV = KernelSpec(
     limits=(
         "x and weight of one dtype, bf16 or fp32; bias and gains bf16 or fp32; cos and sin fp32",
         "hidden a multiple of 128",
-        "2 to 131,072 tokens",
-        "q and k up to 16,384 columns each",
+        f"2 to {MAX_TOKENS:,} tokens",
+        f"q and k up to {MAX_WIDTH:,} columns each",
         "heads of up to 512 dimensions, with a rotation 64 or 128",
         "128 tokens, and as many columns of q and k as wait for the norm, fit in SBUF",
     ),

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from omni_neuron.kernels.rms_norm.operator import SOURCE
+from omni_neuron.kernels.rms_norm.operator import MAX_WIDTH, SOURCE
 from omni_neuron.kernels.rms_norm.twin import rms_norm_twin
 from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, each_rank
 
@@ -32,7 +32,7 @@ RMS_NORM = KernelSpec(
     name="rms_norm",
     summary="RMSNorm over the last dimension",
     source=SOURCE,
-    limits=("H up to 8,192", "x and weight of one dtype, bf16 or fp32"),
+    limits=(f"H up to {MAX_WIDTH:,}", "x and weight of one dtype, bf16 or fp32"),
     roundings=("output",),
     twin=each_rank(rms_norm_twin),
     oracle=each_rank(rms_norm_oracle),
