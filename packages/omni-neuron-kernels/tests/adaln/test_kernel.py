@@ -44,6 +44,13 @@ def test_wide_rows_fit(width: int, dtype: torch.dtype) -> None:
     assert error(adaln_arguments((1, 260, width), dtype, "gated")) <= KERNEL_BAR[dtype]
 
 
+@pytest.mark.parametrize("width", [1, 2, 513, 1025])
+def test_a_row_of_one_column_more_than_whole_pieces(width: int) -> None:
+    """The Vector engine takes moments of 512 columns, of even and of odd ones."""
+    arguments = adaln_arguments((1, 140, width), torch.float32, "norm")
+    assert error(arguments) <= 1e-6
+
+
 @settings(deadline=None, max_examples=20)
 @given(
     mean=st.sampled_from([0.0, 30.0, 1000.0, -1000.0, 1e5]),

@@ -7,12 +7,12 @@ from textwrap import wrap
 
 from omni_neuron.kernels.proof import Proof
 from omni_neuron.kernels.roofline import Roofline
-from omni_neuron.kernels.spec import KernelSpec
+from omni_neuron.kernels.spec import Case, KernelSpec
 
 PROOF_HEADER = ("case", "LNC", "twin", "bar", "kernel", "bar", "")
 ROOFLINE_HEADER = ("case", "LNC", "us", "PE", "bottleneck", "DMA MB", "FLOP/B", "bound", "reached")
-PROOF_WIDTHS = (66, 5, 9, 9, 9, 9, 6)
-ROOFLINE_WIDTHS = (66, 5, 10, 7, 15, 9, 9, 15, 8)
+PROOF_WIDTHS = (5, 9, 9, 9, 9, 6)
+ROOFLINE_WIDTHS = (5, 10, 7, 15, 9, 9, 15, 8)
 _LIST_WIDTHS = (22, 34, 30, 44)
 
 
@@ -27,15 +27,22 @@ def catalogue_table(specs: Iterable[KernelSpec]) -> str:
 
 def _cells(cells: Sequence[str]) -> str:
     """A row whose cells are wrapped to the widths of their columns."""
-    columns = [wrap(cell, width - 2) for cell, width in zip(cells, _LIST_WIDTHS, strict=True)]
+    columns = [
+        wrap(cell, width - 2, break_on_hyphens=False) for cell, width in zip(cells, _LIST_WIDTHS, strict=True)
+    ]
     height = max(map(len, columns))
     lines = [[column[i] if i < len(column) else "" for column in columns] for i in range(height)]
     return "\n".join(row(line, _LIST_WIDTHS) for line in lines)
 
 
+def beside_titles(cases: Sequence[Case], widths: Sequence[int]) -> tuple[int, ...]:
+    """Widths of columns, behind one that the titles of the cases fit in."""
+    return (max(len(case.title) for case in cases) + 2, *widths)
+
+
 def row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Cells one after the other, each at least as wide as its column."""
-    return "".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
+    """Cells one after the other, each at least as wide as its column, which ends with two spaces."""
+    return "".join(f"{cell:<{width - 2}}  " for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from errno import EISDIR
 from os import strerror
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omni_neuron.kernels.spec import KernelSpec
@@ -86,38 +86,44 @@ def _named(name: str) -> list[KernelSpec]:
 
 def _test(specs: Sequence[KernelSpec], lncs: Sequence[int], target: str) -> int:
     from omni_neuron.kernels.proof import prove
-    from omni_neuron.kernels.report import PROOF_HEADER, PROOF_WIDTHS, proof_cells, row
+    from omni_neuron.kernels.report import PROOF_HEADER, PROOF_WIDTHS, beside_titles, proof_cells, row
 
     print(f"Relative L2: the twin beside float64, the kernel in the interpreter ({target}) beside its twin.")
     failures = 0
     for spec in specs:
-        print(f"\n{spec.name}\n{row(PROOF_HEADER, PROOF_WIDTHS)}")
-        for case in spec.cases():
+        cases = spec.cases()
+        widths = beside_titles(cases, PROOF_WIDTHS)
+        print(f"\n{spec.name}\n{row(PROOF_HEADER, widths)}")
+        for case in cases:
             for lnc in lncs:
                 proof = prove(spec, case, lnc, target)
                 failures += not proof.holds
-                print(row(proof_cells(proof, lnc), PROOF_WIDTHS), flush=True)
+                print(row(proof_cells(proof, lnc), widths), flush=True)
     print(f"\n{failures} of them fail." if failures else "\nAll hold.")
     return FAILED if failures else 0
 
 
 def _roofline(specs: Sequence[KernelSpec], lncs: Sequence[int], target: str, trace: str | None) -> None:
-    from omni_neuron.kernels.report import ROOFLINE_HEADER, ROOFLINE_WIDTHS, roofline_cells, row
+    from omni_neuron.kernels.report import (
+        ROOFLINE_HEADER,
+        ROOFLINE_WIDTHS,
+        beside_titles,
+        roofline_cells,
+        row,
+    )
     from omni_neuron.kernels.roofline import roofline
 
-    runs = [(spec, case, lnc) for spec in specs for case in spec.roofline() for lnc in lncs]
-    files = _trace_files(trace, len(runs))
+    cases = {spec.name: spec.roofline() for spec in specs}
+    files = iter(_trace_files(trace, len(lncs) * sum(map(len, cases.values()))))
     print(f"{PREDICTION}\n{target}; the bound is min(peak, FLOP/B x DMA bandwidth) of the cores of a launch.")
-    shown = ""
-    for (spec, case, lnc), file in zip(runs, files, strict=True):
-        if spec.name != shown:
-            print(f"\n{spec.name}\n{row(ROOFLINE_HEADER, ROOFLINE_WIDTHS)}")
-            shown = spec.name
-        found, cost = roofline(spec, case, lnc, target)
-        print(row(roofline_cells(found), ROOFLINE_WIDTHS), flush=True)
-        if file is not None:
-            with _writing(file):
-                cost.write_perfetto(file)
+    for spec in specs:
+        widths = beside_titles(cases[spec.name], ROOFLINE_WIDTHS)
+        print(f"\n{spec.name}\n{row(ROOFLINE_HEADER, widths)}")
+        for case in cases[spec.name]:
+            for lnc in lncs:
+                found, cost = roofline(spec, case, lnc, target)
+                print(row(roofline_cells(found), widths), flush=True)
+                _write_trace(cost, next(files))
 
 
 def _trace_files(trace: str | None, runs: int) -> list[Path | None]:
@@ -135,6 +141,12 @@ def _trace_files(trace: str | None, runs: int) -> list[Path | None]:
         with _writing(file), file.open("ab"):
             pass
     return list(files)
+
+
+def _write_trace(cost: Any, file: Path | None) -> None:
+    if file is not None:
+        with _writing(file):
+            cost.write_perfetto(file)
 
 
 @contextmanager
