@@ -9,7 +9,7 @@ from omni_neuron.kernels.adaln.twin import adaln_twin
 from omni_neuron.kernels.operator import load
 from omni_neuron.kernels.proof import relative_l2, worst_error
 from omni_neuron.kernels.roofline import roofline
-from omni_neuron.kernels.spec import KERNEL_BAR, Arguments, Results, as_results
+from omni_neuron.kernels.spec import KERNEL_BAR, Arguments, Case, Results, as_results
 from omni_neuron.sim import simulate
 
 FORMS = ["norm", "sum", "gated"]
@@ -74,10 +74,10 @@ def test_rows_without_variance_give_the_shift() -> None:
     assert torch.equal(out, shift[:, None].expand_as(out))
 
 
-@pytest.mark.parametrize(("form", "lnc", "share"), [("gated", 2, 0.8), ("sum", 1, 0.85), ("norm", 1, 0.65)])
+@pytest.mark.parametrize(("form", "lnc", "share"), [("gated", 1, 0.8), ("sum", 1, 0.8), ("norm", 1, 0.6)])
 def test_predicted_costs(form: str, lnc: int, share: float) -> None:
     """With an update the DMAs are the bottleneck; without one no engine stands out."""
-    case = next(case for case in ADALN.roofline() if case.title.startswith(form))
-    found, _ = roofline(ADALN, case, lnc)
+    arguments = adaln_arguments((1, 2048, 5120), torch.bfloat16, form)
+    found, _ = roofline(ADALN, Case(form, (arguments,)), lnc)
     assert found.reached >= share
     assert form == "norm" or found.bottleneck == "dma"
