@@ -138,3 +138,16 @@ def test_heads_of_one_ring_on_different_paths(lnc: int) -> None:
     kept = torch.cat([torch.arange(130) < n for n in lengths])
     exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.125)
     assert relative_l2(ring(query, keys, values, lengths, 0.125, lnc), exact) <= BAR
+
+
+@pytest.mark.parametrize("loud", [1.0, 50.0])
+@pytest.mark.parametrize("lengths", [(2060, 2060), (2055, 1)])
+def test_shards_of_several_blocks_of_several_heads(loud: float, lengths: tuple[int, ...]) -> None:
+    """The second head is loud: each block has a mean and a radius of its own, for each rank and head."""
+    query, keys, values = normal(2, 16, 2 * 2060, 2 * 2060)
+    query[1] *= loud
+    keys += torch.arange(2.0)[:, None, None]
+    query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
+    kept = torch.cat([torch.arange(2060) < n for n in lengths])
+    exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.25)
+    assert relative_l2(ring(query, keys, values, lengths, 0.25), exact) <= BAR

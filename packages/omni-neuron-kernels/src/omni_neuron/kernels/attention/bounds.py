@@ -236,11 +236,10 @@ def _spreads(means: list[Any], extent: list[Any]) -> Any:
     ones = nl.ndarray((size, TILE), nl.bfloat16)
     nisa.memset(ones, 1.0, engine=nisa.vector_engine)
     for h in range(heads):
-        mean = means[h].reshape((size, blocks))
-        squares = nl.ndarray((size, blocks), nl.bfloat16)
-        nisa.tensor_tensor(squares, mean, mean, nl.multiply)
+        squares = nl.ndarray(means[h].shape, nl.bfloat16)
+        nisa.tensor_tensor(squares, means[h], means[h], nl.multiply)
         sums = in_bank((TILE, blocks), nl.float32, h % SUMS)
-        nisa.nc_matmul(sums, ones, squares, accumulate=False)
+        nisa.nc_matmul(sums, ones, squares.reshape((size, blocks)), accumulate=False)
         nisa.activation(spreads[:, h, 2], nl.sqrt, sums, bias=SMALL, scale=(NORM_MARGIN * DOUBT) ** 2)
     for h in range(heads):
         above_mean, below_mean = spreads[:, h, 0], spreads[:, h, 2]
