@@ -23,6 +23,13 @@ def test_without_matrix_products_the_bytes_are_the_bound(lnc: int) -> None:
     assert 0 < found.reached == found.bound_s / found.makespan_s < 1
 
 
+def test_the_bottleneck_is_that_of_the_core_that_ends_last() -> None:
+    """Two of the three tiles are the first core's."""
+    found, cost = roofline(SPEC, CASE, 2)
+    first, second = (cost.busy_share(found.bottleneck, core) for core in range(2))
+    assert found.bottleneck_share == first != second
+
+
 def test_the_bound_is_the_smaller_of_peak_and_intensity_times_bandwidth() -> None:
     found, _ = roofline(SPEC, CASE)
     ridge = found.peak_flops_per_s / found.bandwidth_bytes_per_s  # FLOP/B where the two meet
@@ -33,9 +40,10 @@ def test_the_bound_is_the_smaller_of_peak_and_intensity_times_bandwidth() -> Non
 
 
 @pytest.mark.parametrize(("dtype", "peak"), [(torch.bfloat16, 78.6e12), (torch.float32, 20e12)])
-def test_the_peak_is_that_of_the_dtype(dtype: torch.dtype, peak: float) -> None:
+@pytest.mark.parametrize("lnc", [1, 2])
+def test_the_peak_is_that_of_the_dtype_on_all_cores(dtype: torch.dtype, peak: float, lnc: int) -> None:
     case = next(c for c in SPEC.cases() if c.dtype == dtype)
-    assert roofline(SPEC, case)[0].peak_flops_per_s == pytest.approx(peak, rel=1e-3)
+    assert roofline(SPEC, case, lnc)[0].peak_flops_per_s == pytest.approx(lnc * peak, rel=1e-3)
 
 
 def test_trn3_moves_bytes_faster() -> None:
