@@ -95,7 +95,8 @@ FLASH_ATTENTION = KernelSpec(
         "bf16 or fp32, query, keys and values of one dtype",
         "D up to 128",
         "up to 131,072 queries and keys, 512 heads",
-        "scale above 0",
+        "bounds of all heads within SBUF: 40 heads of 32,760 queries and keys are",
+        "scale above 0, finite",
     ),
     roundings=ROUNDINGS,
     twin=each_rank(attention_twin),
@@ -117,6 +118,7 @@ RING_ATTENTION = KernelSpec(
     source=RING_SOURCE,
     limits=(
         "as flash_attention, for the shard of each rank",
+        "up to 524,288 keys of all ranks",
         "shards of one length, key lengths for each rank",
     ),
     roundings=ROUNDINGS,
