@@ -69,6 +69,30 @@ def test_a_roofline_says_that_it_is_a_prediction(capsys: pytest.CaptureFixture[s
     assert json.loads((tmp_path / "trace.json").read_text())
 
 
+@pytest.mark.parametrize("target", ["trn2", "trn3"])
+def test_a_proof_runs_on_the_machine_that_is_asked_for(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    interpret, asked = proof.interpret, []
+
+    def record(*given: object) -> object:
+        asked.append(given[-1])
+        return interpret(*given)
+
+    monkeypatch.setattr(proof, "interpret", record)
+    run("test", "rms_norm", "--lnc", "1", "--target", target)
+    assert asked == [target] * len(SMALL)
+
+
+def test_a_prediction_is_for_the_machine_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    last = {}
+    for target in ("trn2", "trn3"):
+        run("roofline", "rms_norm", "--lnc", "1", "--target", target)
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[1].startswith(target)
+        last[target] = lines[-1]
+    assert "368 GB/s" in last["trn2"]  # 16 engines of 23 B/ns
+    assert "528 GB/s" in last["trn3"]  # of 33 B/ns
+
+
 def test_every_run_has_its_own_trace(tmp_path: Path) -> None:
     run("roofline", "rms_norm", "--trace", str(tmp_path / "trace.json"))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["trace-1.json", "trace-2.json"]

@@ -44,6 +44,14 @@ def test_sbuf_holds_what_the_room_says() -> None:
     assert proof.kernel_error <= proof.kernel_bar
 
 
+def test_the_widest_rows_fit() -> None:
+    """Three passes of one tile, beside x, the bias and the inner activation."""
+    dtype = torch.float32
+    hidden = max(n for n in range(8, 15_000, 8) if tiles_per_pass(n, 128, dtype.itemsize) == 1)
+    proof = prove(MLP, case(260, hidden, 128, dtype, True))
+    assert proof.kernel_error <= proof.kernel_bar
+
+
 def test_a_second_pass_is_transposed_beside_more_columns_than_tiles_and_fewer() -> None:
     for hidden in (200, 2600):
         proof = prove(MLP, case(1300, hidden, 130, torch.bfloat16, True))

@@ -82,9 +82,9 @@ def output_projection(
 
 
 def wants_fp32(result_dtype: torch.dtype | None, dtype: torch.dtype) -> bool:
-    """Whether a result is float32; InputError where it is neither that nor the inputs' dtype."""
+    """Whether float32 is asked for; InputError where it is neither that nor the inputs' dtype."""
     if result_dtype not in (None, dtype, torch.float32):
         raise InputError(
             f"result_dtype = {result_dtype} must be the inputs' {dtype} or torch.float32: round the result."
         )
-    return result_dtype == torch.float32 or dtype == torch.float32
+    return result_dtype == torch.float32
