@@ -1,6 +1,8 @@
+from math import prod
+
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omni_neuron.kernels.causal_conv3d import plan as plans
@@ -33,6 +35,7 @@ def test_any_size(
     dtype: torch.dtype,
     lnc: int,
 ) -> None:
+    assume(channels[1] * prod(shape) >= 64)  # a single sum may cancel
     assert error(case(*channels, size, shape, past, dtype), lnc) <= KERNEL_BAR[dtype]
 
 

