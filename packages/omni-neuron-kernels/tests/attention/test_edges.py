@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from omni_neuron.kernels.attention import state
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION, attention_oracle
 from omni_neuron.kernels.attention.twin import attention_twin
 from omni_neuron.kernels.attention.window import VALUE_NATS, width
@@ -117,9 +118,9 @@ def test_equal_keys_at_both_edges_of_the_window(dtype: torch.dtype, nats: float)
     assert float(rows.max()) <= (BAR if dtype == BF16 else 1e-5)
 
 
-@pytest.mark.parametrize("lengths", [(0,), (0, 60), (60, 0)])
+@pytest.mark.parametrize("lengths", [(0,), (0, 60), (60, 0), (7, 31)])
 def test_batch_entries_without_a_key_give_zeros(lengths: tuple[int, ...]) -> None:
-    query, keys, values = (x.to(BF16) for x in normal(2, 16, 5, 60))
+    query, keys, values = (x.to(BF16) for x in normal(2 * len(lengths), 16, 5, 60))
     for loud in (1.0, 300.0):
         found = flash(query * loud, keys, values, lengths_of(*lengths), 0.25)
         exact = attention_oracle(query * loud, keys, values, lengths_of(*lengths), 0.25)
@@ -140,14 +141,55 @@ def test_heads_of_one_ring_on_different_paths(lnc: int) -> None:
     assert relative_l2(ring(query, keys, values, lengths, 0.125, lnc), exact) <= BAR
 
 
-@pytest.mark.parametrize("loud", [1.0, 50.0])
-@pytest.mark.parametrize("lengths", [(2060, 2060), (2055, 1)])
-def test_shards_of_several_blocks_of_several_heads(loud: float, lengths: tuple[int, ...]) -> None:
+def test_shards_of_several_blocks_of_several_heads() -> None:
     """The second head is loud: each block has a mean and a radius of its own, for each rank and head."""
     query, keys, values = normal(2, 16, 2 * 2060, 2 * 2060)
-    query[1] *= loud
+    lengths = (2055, 1)
+    query[1] *= 50.0
     keys += torch.arange(2.0)[:, None, None]
     query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
     kept = torch.cat([torch.arange(2060) < n for n in lengths])
     exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.25)
     assert relative_l2(ring(query, keys, values, lengths, 0.25), exact) <= BAR
+
+
+@pytest.mark.parametrize("loud", [1.0, 100.0])
+def test_keys_that_sbuf_cannot_hold_are_streamed(loud: float) -> None:
+    query, keys, values = normal(1, 128, 3, 41_000)
+    lengths = lengths_of(40_990)
+    found = flash(query * loud, keys, values, lengths, 0.1)
+    exact = attention_oracle(query * loud, keys, values, lengths, 0.1)
+    assert relative_l2(found, exact) <= 2e-6 * loud
+
+
+@pytest.mark.parametrize("lnc", [1, 2])
+@pytest.mark.parametrize("resident", [0, state.RESIDENT_BYTES])
+def test_the_state_of_queries_between_shards(
+    resident: int, lnc: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In HBM as in SBUF, of heads that follow the maxima and others; blocks of queries differ."""
+    monkeypatch.setattr(state, "RESIDENT_BYTES", resident)
+    size = 514
+    query, keys, values = normal(2, 32, 3 * size, 3 * size)
+    query[0] *= 40.0
+    query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
+    kept = torch.tensor([*range(size), size, 2 * size, 2 * size + 1, 2 * size + 2])
+    exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.1)
+    found = ring(query, keys, values, (size, 1, 3), 0.1, lnc)
+    for h in range(2):
+        assert relative_l2(found[h], exact[h]) <= BAR
+
+
+@pytest.mark.slow
+def test_states_that_sbuf_cannot_hold() -> None:
+    query, keys, values = (x.to(BF16) for x in normal(110, 128, 2, 2))
+    exact = attention_oracle(query, keys, values, None, 0.1)
+    assert relative_l2(ring(query, keys, values, (1, 1), 0.1), exact) <= BAR
+
+
+@pytest.mark.parametrize("nats", [-200.0, 200.0])
+def test_a_shard_without_keys_says_nothing_about_scores(nats: float) -> None:
+    query, keys, values = normal(1, 8, 20, 20)
+    query[:, 0], keys[:, 0], keys[:, :, 10:] = 1.0, nats, 0.0
+    exact = attention_oracle(query, keys[:, :, :10], values[:, :10], None, 1.0)
+    assert relative_l2(ring(query, keys, values, (10, 0), 1.0), exact) <= 1e-4
