@@ -35,8 +35,8 @@ def test_any_size(tokens: int, width: int, dtype: torch.dtype, scale: float, lnc
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_the_widest_rows_fit(dtype: torch.dtype) -> None:
-    """In fp32 only two tiles are under way then."""
-    assert error(400, MAX_WIDTH, dtype) <= KERNEL_BAR[dtype]
+    """In fp32 only two tiles are under way then; seven tiles keep all that rotates alive."""
+    assert error(800, MAX_WIDTH, dtype) <= KERNEL_BAR[dtype]
 
 
 @pytest.mark.parametrize("lnc", [1, 2])
