@@ -130,10 +130,12 @@ def test_batch_entries_without_a_key_give_zeros(lengths: tuple[int, ...]) -> Non
 
 @pytest.mark.parametrize("lnc", [1, 2])
 def test_heads_of_one_ring_on_different_paths(lnc: int) -> None:
-    """Which ranks leave the window differs too: the queries of one of them are loud."""
+    """Which ranks leave the window differs too: the queries of one of them are loud. So do offsets."""
     query, keys, values = normal(3, 64, 390, 390)
     query[1] *= 30.0
     query[2, :, :130] *= 30.0
+    query[:, 0], keys[0] = 1.0, 0.05 * keys[0]
+    keys[:, 0] += torch.tensor([0.0, 800.0, -800.0])[:, None]
     query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
     lengths = (130, 0, 99)
     kept = torch.cat([torch.arange(130) < n for n in lengths])
@@ -147,6 +149,7 @@ def test_shards_of_several_blocks_of_several_heads() -> None:
     lengths = (2055, 1)
     query[1] *= 50.0
     keys += torch.arange(2.0)[:, None, None]
+    keys[:, :, 2055:2060], keys[:, :, 2061:] = 1e4, -1e4
     query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
     kept = torch.cat([torch.arange(2060) < n for n in lengths])
     exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.25)

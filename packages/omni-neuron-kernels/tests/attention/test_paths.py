@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from omni_neuron.kernels.attention import hostile
-from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, flash_case
+from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION, flash_case
 from omni_neuron.kernels.attention.window import width
 from omni_neuron.kernels.proof import profiled
-from omni_neuron.kernels.spec import Case
+from omni_neuron.kernels.spec import Case, KernelSpec
 
 KEYS = 300
 
@@ -27,8 +27,11 @@ def heads(*nats: float) -> tuple[Tensor, Tensor, Tensor]:
 
 def passes(query: Tensor, keys: Tensor, values: Tensor) -> Counter[str]:
     """How many products with the values each pass made."""
-    case = Case("", ((query, keys, values, None, 128**-0.5),))
-    run = profiled(FLASH_ATTENTION, case)
+    return ran(FLASH_ATTENTION, Case("", ((query, keys, values, None, 128**-0.5),)))
+
+
+def ran(spec: KernelSpec, case: Case) -> Counter[str]:
+    run = profiled(spec, case)
     files = [Path(str(slot.event.where).rsplit(":", 1)[0]).stem for slot in run.timelines[0].slots]
     return Counter(name for name in files if name in ("exact_pass", "window_pass"))
 
@@ -55,6 +58,17 @@ def test_only_the_head_outside_follows_the_maximum() -> None:
     assert slack(query[1:2], keys[1:2]) > width(KEYS)
     assert alone["exact_pass"] > 0
     assert mixed["exact_pass"] == alone["exact_pass"]
+
+
+def test_the_window_is_that_of_the_keys_of_all_ranks() -> None:
+    """Bounds of equal keys are the scores themselves; one rank's keys alone would have a wider window."""
+    ranks, shard = 8, 3
+    between = 0.5 * (width(shard) + width(ranks * shard))
+    query = torch.tensor([[[1.0, -1.0, 1.0]]])
+    keys, values = torch.full((1, 1, shard), 0.5 * between), torch.ones(1, shard, 1)
+    order = (tuple(range(ranks)),)
+    case = Case("", tuple((query, keys, values, None, 1.0, order) for _ in range(ranks)))
+    assert ran(RING_ATTENTION, case)["exact_pass"] > 0
 
 
 @pytest.mark.parametrize(("share", "exact"), [(0.93, False), (1.05, True)])
