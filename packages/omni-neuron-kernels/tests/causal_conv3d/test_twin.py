@@ -17,7 +17,7 @@ def test_a_weight_of_two_dimensions_is_one_frame() -> None:
     assert torch.equal(pack_weight(weight), pack_weight(weight.unsqueeze(2)))
 
 
-@pytest.mark.parametrize("size", [(3, 3, 3), (3, 1, 1), (1, 3, 3), (1, 1, 1)])
+@pytest.mark.parametrize("size", [(3, 3, 3), (3, 1, 1), (1, 3, 3), (1, 1, 1), (2, 3, 1)])
 def test_it_is_torch_s_convolution_padded_in_front(size: tuple[int, int, int]) -> None:
     conv = torch.nn.Conv3d(6, 4, size, padding=(0, size[1] // 2, size[2] // 2))
     x = torch.randn(2, 6, 5, 7, 3)

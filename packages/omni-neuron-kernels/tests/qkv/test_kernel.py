@@ -2,7 +2,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omni_neuron.kernels.proof import interpret, profiled, worst_error
@@ -30,6 +30,7 @@ HEADS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)).filte
     bias=st.booleans(),
     lnc=st.integers(1, 2),
 )
+@example(32, 65, 128, (1, 1, 1), 2, 64, torch.float32, True, True, True, 2)  # two blocks of each core
 def test_any_shape(
     block: int,
     tokens: int,
