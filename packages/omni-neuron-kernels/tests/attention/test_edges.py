@@ -150,6 +150,7 @@ def test_shards_of_several_blocks_of_several_heads() -> None:
     query[1] *= 50.0
     keys += torch.arange(2.0)[:, None, None]
     keys[:, :, 2055:2060], keys[:, :, 2061:] = 1e4, -1e4
+    values[:, 2048:2055] *= 30.0
     query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
     kept = torch.cat([torch.arange(2060) < n for n in lengths])
     exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.25)
@@ -175,6 +176,8 @@ def test_the_state_of_queries_between_shards(
     size = 514
     query, keys, values = normal(2, 32, 3 * size, 3 * size)
     query[0] *= 40.0
+    query[1, 0] = torch.where(torch.arange(3 * size) % size < 512, 1.0, -1.0)
+    keys[1, 0] += 1000.0
     query, keys, values = query.to(BF16), keys.to(BF16), values.to(BF16)
     kept = torch.tensor([*range(size), size, 2 * size, 2 * size + 1, 2 * size + 2])
     exact = attention_oracle(query, keys[:, :, kept], values[:, kept], None, 0.1)

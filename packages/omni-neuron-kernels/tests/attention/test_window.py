@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from omni_neuron.kernels.attention.window import LOST_WEIGHT, MARGIN_NATS, VALUE_NATS, above, below, width
+from omni_neuron.kernels.attention.window import LOST, MARGIN_NATS, VALUE_NATS, above, below, width
 
 COUNTS = [1, 512, 4096, 75_600, 131_072]
 
@@ -15,7 +15,7 @@ def test_what_is_flushed_below_the_window_weighs_little(keys: int) -> None:
     """The worst row: one key at the lower edge and a small value, the products of all others no numbers."""
     smallest = torch.finfo(torch.bfloat16).tiny
     largest = math.exp(-below(keys) - VALUE_NATS)
-    assert keys * smallest / largest <= LOST_WEIGHT * math.exp(-MARGIN_NATS) * (1 + 1e-9)
+    assert keys * smallest / largest <= 2.0**-LOST * math.exp(-MARGIN_NATS) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("keys", COUNTS)
