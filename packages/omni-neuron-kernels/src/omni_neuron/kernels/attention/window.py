@@ -28,11 +28,11 @@ import math
 KEY_BLOCK = 2048  # keys that are streamed together and share one mean
 QUERY_BLOCK = 512  # queries that share one shift: what one PSUM bank holds of their scores
 
-SMALLEST_NORMAL = -126 * math.log(2.0)  # log of it, in float32 and bfloat16 alike
-LARGEST = 128 * math.log(2.0)
-# Of a row's result this much may be flushed: a thirteenth of one bfloat16 rounding (1.66e-3), so that the two
-# roundings of the output grow by less than 0.3 %.
-LOST_WEIGHT = 2.0**-13
+OCTAVE = math.log(2.0)
+LEAST, MOST = -126, 128  # octaves that a normal number of float32, and of bfloat16, spans
+# Octaves below a row's result that may be flushed: 2^-13 is a thirteenth of one bfloat16 rounding (1.66e-3),
+# so that the two roundings of the output grow by less than 0.3 %.
+LOST = 13
 # Weights times values neither overflow nor are flushed for values from e^-16 to e^16, about 1.1e-7 to 8.9e6.
 # For values near 1, float32 ones too, what is flushed weighs nothing: 2^-36.
 VALUE_NATS = 16.0
@@ -43,14 +43,22 @@ MARGIN_NATS = 1.0
 DOUBT = 2.0**-12
 
 
+def octaves_of(count: int) -> int:
+    """The first n with 2^n at least `count`. (Kernels are traced, and a tracer knows no logarithm.)"""
+    octaves, reached = 0, 1
+    while reached < count:
+        octaves, reached = octaves + 1, 2 * reached
+    return octaves
+
+
 def below(keys: int) -> float:
     """Nats that a row's largest score may lie below the shift: S terms, times values, may be flushed."""
-    return -SMALLEST_NORMAL - math.log(keys / LOST_WEIGHT) - VALUE_NATS - MARGIN_NATS
+    return (-LEAST - LOST - octaves_of(keys)) * OCTAVE - VALUE_NATS - MARGIN_NATS
 
 
 def above(keys: int) -> float:
     """Nats that it may lie above: S terms of that size, times values, are still finite."""
-    return LARGEST - math.log(keys) - VALUE_NATS - MARGIN_NATS
+    return (MOST - octaves_of(keys)) * OCTAVE - VALUE_NATS - MARGIN_NATS
 
 
 def width(keys: int) -> float:
