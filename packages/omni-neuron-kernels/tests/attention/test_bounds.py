@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from omni_neuron.kernels.attention import hostile
-from omni_neuron.kernels.attention.bounds import choose_paths, key_statistics, query_norms
-from omni_neuron.kernels.attention.key_blocks import HIDDEN
-from omni_neuron.kernels.attention.sharing import valid_keys
+from omni_neuron.kernels.attention.bounds import choose_paths
+from omni_neuron.kernels.attention.mask import MASKED, valid_keys
+from omni_neuron.kernels.attention.statistics import key_statistics, query_norms
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK, above, below, width
 from omni_neuron.kernels.nki import nisa, nki, nl
 from omni_neuron.kernels.proof import simulator
@@ -77,7 +77,7 @@ def test_means_and_radii(count: int, lengths: tuple[int, ...] | None, dtype: tor
         for b, start in enumerate(range(0, count, KEY_BLOCK)):
             block = keys[h, :, start : min(end, start + KEY_BLOCK)].double()
             if block.shape[1] == 0 or start >= end:
-                assert float(extent[0, h, 1, b]) == pytest.approx(HIDDEN)
+                assert float(extent[0, h, 1, b]) == pytest.approx(MASKED)
                 continue
             assert float(extent[0, h, 1, b]) == 0.0
             mean = means[:, h, b].double()

@@ -11,7 +11,7 @@ from typing import Any
 
 from omni_neuron.kernels.attention.banks import COLUMNS, in_bank
 from omni_neuron.kernels.attention.head import block_of, load_queries, load_shard, new_sums, query_rows
-from omni_neuron.kernels.attention.key_blocks import masked_maximum
+from omni_neuron.kernels.attention.mask import masked_maximum
 from omni_neuron.kernels.attention.octaves import (
     NOTHING_SEEN,
     OCTAVE,
@@ -19,8 +19,8 @@ from omni_neuron.kernels.attention.octaves import (
     shift_rows,
     whole_octaves,
 )
-from omni_neuron.kernels.attention.products import gather, pairs, weights_of_rows
-from omni_neuron.kernels.attention.results import normalise, turn_out
+from omni_neuron.kernels.attention.products import add_weighted_values, pairs, weights_of_rows
+from omni_neuron.kernels.attention.results import normalise, store_transposed
 from omni_neuron.kernels.attention.state import keep_state, open_state
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
 from omni_neuron.kernels.nki import nisa, nl
@@ -50,14 +50,14 @@ def exact_pass(head: Any, starts: list[int]) -> None:
     """One head's blocks of queries against the shard."""
     resident = load_shard(head)
     blocks = -(-head.keys.shape[1] // KEY_BLOCK)
-    coming = meet(head, None, starts[0], block_of(head, resident, 0), blocks == 1)
-    search(head, coming, len(coming.pieces))
+    coming = next_meeting(head, None, starts[0], block_of(head, resident, 0), blocks == 1)
+    find_maxima(head, coming, len(coming.pieces))
     for n in range(len(starts) * blocks):
         here, coming = coming, None
-        shifts, corrections = follow(head, here)
+        shifts, corrections = update_maxima(head, here)
         if n + 1 < len(starts) * blocks:
             start, index = starts[(n + 1) // blocks], (n + 1) % blocks
-            coming = meet(
+            coming = next_meeting(
                 head,
                 None if index == 0 else here,
                 start,
@@ -69,14 +69,14 @@ def exact_pass(head: Any, starts: list[int]) -> None:
         weights = weights_of_rows(head, found[0], here.query, shifts)
         for i in range(len(found)):
             if coming is not None:
-                search(head, coming, -(-len(coming.pieces) // (len(found) - i)))
-            gather(sums, found[i], weights, i == 0)
+                find_maxima(head, coming, -(-len(coming.pieces) // (len(found) - i)))
+            add_weighted_values(sums, found[i], weights, i == 0)
             if i + 1 < len(found):
                 weights = weights_of_rows(head, found[i + 1], here.query, shifts)
-        close(head, here, sums, corrections)
+        merge_meeting(head, here, sums, corrections)
 
 
-def meet(head: Any, before: Any, start: int, block: Any, last: bool) -> Any:
+def next_meeting(head: Any, before: Any, start: int, block: Any, last: bool) -> Any:
     """The next meeting: of the same queries where there is one before, else of new ones."""
     width = head.query.shape[0]
     rows = query_rows(head.query.shape[1], start)
@@ -96,7 +96,7 @@ def meet(head: Any, before: Any, start: int, block: Any, last: bool) -> Any:
     return Meeting(start, query, rows, state, block, tops, pieces, last)
 
 
-def search(head: Any, meeting: Any, count: int) -> None:
+def find_maxima(head: Any, meeting: Any, count: int) -> None:
     """The largest scores of the next pieces."""
     for i, chunk in meeting.pieces[0:count]:
         offset, size = meeting.rows[i]
@@ -110,7 +110,7 @@ def search(head: Any, meeting: Any, count: int) -> None:
     meeting.pieces = meeting.pieces[count:]
 
 
-def follow(head: Any, meeting: Any) -> tuple[Any, list[Any]]:
+def update_maxima(head: Any, meeting: Any) -> tuple[Any, list[Any]]:
     """Let the shifts grow to the maxima of this meeting.
 
     Returns the rows of shifts `[3, queries]`, and by what to multiply the sums so far, `[rows, 1]` for each
@@ -135,7 +135,7 @@ def follow(head: Any, meeting: Any) -> tuple[Any, list[Any]]:
     return shifts, corrections
 
 
-def close(head: Any, meeting: Any, sums: list[Any], corrections: list[Any]) -> None:
+def merge_meeting(head: Any, meeting: Any, sums: list[Any], corrections: list[Any]) -> None:
     """Add the sums of a meeting to the state, and give out the result where it was the last."""
     width = head.query.shape[0]
     results = []
@@ -145,6 +145,6 @@ def close(head: Any, meeting: Any, sums: list[Any], corrections: list[Any]) -> N
         if meeting.last and head.last:
             results.append(normalise(total, head.values.dtype))
     if meeting.last and head.last:
-        turn_out(head, meeting.start, results, 0)
+        store_transposed(head, meeting.start, results, 0)
     elif meeting.last:
         keep_state(head.state, meeting.start // QUERY_BLOCK, meeting.state)

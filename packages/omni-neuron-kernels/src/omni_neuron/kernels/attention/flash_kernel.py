@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from omni_neuron.kernels.attention.bounds import choose_paths, key_statistics, query_norms
+from omni_neuron.kernels.attention.bounds import choose_paths
 from omni_neuron.kernels.attention.head import Head
-from omni_neuron.kernels.attention.key_blocks import hide_after, key_positions
+from omni_neuron.kernels.attention.mask import key_positions, mask_after, valid_keys
 from omni_neuron.kernels.attention.paths import attend
-from omni_neuron.kernels.attention.sharing import shared_heads, valid_keys
+from omni_neuron.kernels.attention.sharing import shared_heads
+from omni_neuron.kernels.attention.statistics import key_statistics, query_norms
 from omni_neuron.kernels.nki import nki, nl
 
 
@@ -24,19 +25,19 @@ def flash_attention_kernel(query: Any, keys: Any, values: Any, key_lengths: Any,
     if len(shares) == 0:
         return out
     lengths: list[Any] = []
-    hidden: list[Any] = []
+    masks: list[Any] = []
     known = -1
     for head, _ in shares:
         entry = 0 if key_lengths is None else head * key_lengths.shape[0] // heads
         if key_lengths is None:
             lengths.append(None)
-            hidden.append(None)
+            masks.append(None)
         elif entry == known:
             lengths.append(lengths[len(lengths) - 1])
-            hidden.append(hidden[len(hidden) - 1])
+            masks.append(masks[len(masks) - 1])
         else:
             lengths.append(valid_keys(key_lengths, entry))
-            hidden.append(hide_after(key_positions(count), lengths[len(lengths) - 1], scale))
+            masks.append(mask_after(key_positions(count), lengths[len(lengths) - 1], scale))
         known = entry
     own = [query[head] for head, _ in shares]
     means, extent = key_statistics([keys[head] for head, _ in shares], lengths)
@@ -51,7 +52,7 @@ def flash_attention_kernel(query: Any, keys: Any, values: Any, key_lengths: Any,
     jobs = []
     for i in range(len(shares)):
         h, starts = shares[i]
-        one = Head(query[h], keys[h], values[h], out[h], None, hidden[i], lengths[i], scale, True, True)
+        one = Head(query[h], keys[h], values[h], out[h], None, masks[i], lengths[i], scale, True, True)
         jobs.append((one, starts))
     attend(jobs, shifts, flags)
     return out

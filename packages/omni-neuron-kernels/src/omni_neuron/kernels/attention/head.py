@@ -16,7 +16,7 @@ class Head(nl.NKIObject):
     """One head of one rank and the shard of keys in hand, all in HBM.
 
     query `[D, Sq]`, keys `[D, S]`, values `[S, D]`, out `[D, Sq]`. `state` is what the queries carry from
-    shard to shard; None where there is one shard only. `hidden` `[128, 2, tiles]`, as `hide_after` gives it,
+    shard to shard; None where there is one shard only. `mask` `[128, 2, tiles]`, as `mask_after` gives it,
     and `length` `[128, 1]` say which keys count, None: all.
     """
 
@@ -25,7 +25,7 @@ class Head(nl.NKIObject):
     values: Any
     out: Any
     state: Any
-    hidden: Any
+    mask: Any
     length: Any
     scale: float
     first: bool
@@ -51,7 +51,7 @@ def load_shard(head: Any) -> list[Any]:
     blocks = []
     if keys <= RESIDENT_KEYS:
         for index in range(-(-keys // KEY_BLOCK)):
-            blocks.append(block_of(head, [], index))  # noqa: PERF401
+            blocks.append(block_of(head, [], index))
     return blocks
 
 

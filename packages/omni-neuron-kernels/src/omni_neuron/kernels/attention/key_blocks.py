@@ -12,7 +12,6 @@ from omni_neuron.kernels.attention.window import KEY_BLOCK
 from omni_neuron.kernels.nki import nisa, nl
 
 TILE = 128
-HIDDEN = -1.0e38  # in place of what belongs to keys that do not count: below any score, and its exponential 0
 
 
 def tile_counts(keys: int, start: int) -> tuple[int, int]:
@@ -46,7 +45,7 @@ def load_block(keys: Any, values: Any, start: int) -> Any:
     if full:
         extended = _extended(values[nl.ds(start, TILE * full)].reshape((TILE, full, width)))
         for t in range(full):
-            tiles.append((key[:, t : TILE * full : full], extended[:, t], column + t))  # noqa: PERF401
+            tiles.append((key[:, t : TILE * full : full], extended[:, t], column + t))
     if rest:
         last = _extended(values[nl.ds(start + TILE * full, rest)].reshape((rest, 1, width)))
         tiles.append((key[:, nl.ds(TILE * full, rest)], last[:, 0], column + full))
@@ -61,46 +60,3 @@ def _extended(rows: Any) -> Any:
     nisa.tensor_copy(extended[:, :, 0:width], values, engine=nisa.vector_engine)
     nisa.memset(extended[:, :, width : width + 1], 1.0, engine=nisa.vector_engine)
     return extended
-
-
-def key_positions(keys: int) -> Any:
-    """Which key stands in which partition of which tile, fp32 `[128, tiles]`."""
-    columns = 0
-    for start in range(0, keys, KEY_BLOCK):
-        full, rest = tile_counts(keys, start)
-        columns += full + (1 if rest else 0)
-    positions = nl.ndarray((TILE, columns), nl.float32)
-    column = 0
-    for start in range(0, keys, KEY_BLOCK):
-        full, rest = tile_counts(keys, start)
-        if full:
-            nisa.iota(positions[:, nl.ds(column, full)], [[1, full]], offset=start, channel_multiplier=full)
-        if rest:
-            after = positions[:, nl.ds(column + full, 1)]
-            nisa.iota(after, [[1, 1]], offset=start + TILE * full, channel_multiplier=1)
-        column += full + (1 if rest else 0)
-    return positions
-
-
-def hide_after(positions: Any, length: Any, scale: float) -> Any:
-    """By what to multiply scores, and what to add to them, `[128, 2, tiles]`: (scale, 0) for keys before
-    `length` `[128, 1]`, (0, HIDDEN) from there on, whatever stands there."""
-    partitions, tiles = positions.shape
-    hidden = nl.ndarray((partitions, 2, tiles), nl.float32)
-    nisa.tensor_scalar(hidden[:, 0], positions, nl.less, length, op1=nl.multiply, operand1=scale)
-    nisa.tensor_scalar(hidden[:, 1], positions, nl.greater_equal, length, op1=nl.multiply, operand1=HIDDEN)
-    return hidden
-
-
-def masked_maximum(dst: Any, data: Any, first_key: int, length: Any) -> None:
-    """dst `[P, 1]` = the row maximum over the keys before `length` `[128, 1]`; data's columns are keys."""
-    if length is None:
-        nisa.tensor_reduce(dst, nl.maximum, data, 1)
-        return
-    rows = data.shape[0]
-    begin = nl.ndarray((rows, 1), nl.float32)
-    nisa.memset(begin, 0.0, engine=nisa.vector_engine)
-    kept = nl.ndarray(data.shape, nl.float32)
-    nisa.range_select(
-        kept, data, nl.greater_equal, nl.less, begin, length[0:rows], reduce_res=dst, range_start=first_key
-    )

@@ -34,7 +34,7 @@ def scores_of(pair: list[Any], query: Any, turn: int) -> Any:
 def weights_in_window(head: Any, pair: list[Any], query: Any, shift: Any, bias: Any, turn: int) -> Any:
     """exp(scale q.k - c) of a pair of tiles in the dtype of the values, `[keys, tiles, queries]`.
 
-    `shift` `[128, 1]` is -c for all queries. `bias` `[128, tiles]` replaces it where keys are hidden.
+    `shift` `[128, 1]` is -c for all queries. `bias` `[128, tiles]` replaces it where keys are masked.
     """
     scores = scores_of(pair, query, turn)
     rows = scores.shape[0]
@@ -42,7 +42,7 @@ def weights_in_window(head: Any, pair: list[Any], query: Any, shift: Any, bias: 
     if bias is None:
         nisa.activation(weights, nl.exp, scores, bias=shift[0:rows], scale=head.scale)
     else:
-        _exponentials(weights, scores, pair, head.hidden[:, 0], bias)
+        _exponentials(weights, scores, pair, head.mask[:, 0], bias)
     return weights
 
 
@@ -65,15 +65,15 @@ def weights_of_rows(head: Any, pair: list[Any], query: Any, shifts: Any) -> Any:
     for j in range(tiles):
         nisa.nc_matmul(scores[:, j], ones, shifts, accumulate=True)
     weights = nl.ndarray(scores.shape, head.values.dtype)
-    if head.hidden is None:
+    if head.mask is None:
         for j in range(tiles):
             nisa.activation(weights[:, j], nl.exp, scores[:, j], scale=head.scale)
     else:
-        _exponentials(weights, scores, pair, head.hidden[:, 0], head.hidden[:, 1])
+        _exponentials(weights, scores, pair, head.mask[:, 0], head.mask[:, 1])
     return weights
 
 
-def gather(sums: list[Any], pair: list[Any], weights: Any, first: bool) -> None:
+def add_weighted_values(sums: list[Any], pair: list[Any], weights: Any, first: bool) -> None:
     """Add weights times [values | 1] to the sums `[queries, D + 1]`, one PSUM bank for 128 queries."""
     for j in range(len(pair)):
         for i in range(len(sums)):

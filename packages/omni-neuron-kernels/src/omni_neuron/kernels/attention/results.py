@@ -11,7 +11,7 @@ from omni_neuron.kernels.nki import nisa, nl
 TINY = 1.0e-36  # below the sum of weights of any row that has a key
 
 
-def settle(done: Any) -> tuple[Any, int, list[Any]]:
+def merge_state(done: Any) -> tuple[Any, int, list[Any]]:
     """Join the sums of a block of queries with those of earlier shards, and keep them for the next.
 
     Returns (head, start, rows): the normalised rows `[queries, D]` after the last shard, else none.
@@ -45,7 +45,7 @@ def normalise(total: Any, dtype: Any) -> Any:
     return result
 
 
-def turn_out(head: Any, start: int, results: list[Any], turn: int) -> None:
+def store_transposed(head: Any, start: int, results: list[Any], turn: int) -> None:
     """Write rows `[queries, D]` as columns of out, a block at a time."""
     if len(results) == 0:
         return

@@ -7,15 +7,16 @@ row is corrected between steps; heads outside the window follow the maximum of t
 
 from typing import Any
 
-from omni_neuron.kernels.attention.bounds import choose_paths, key_statistics, query_norms
+from omni_neuron.kernels.attention.bounds import choose_paths
 from omni_neuron.kernels.attention.head import Head
-from omni_neuron.kernels.attention.key_blocks import hide_after, key_positions
+from omni_neuron.kernels.attention.mask import key_positions, mask_after, valid_keys
 from omni_neuron.kernels.attention.paths import attend
-from omni_neuron.kernels.attention.sharing import shared_heads, valid_keys
+from omni_neuron.kernels.attention.sharing import shared_heads
 from omni_neuron.kernels.attention.state import new_states
+from omni_neuron.kernels.attention.statistics import key_statistics, query_norms
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
 from omni_neuron.kernels.nki import ncc, nisa, nki, nl
-from omni_neuron.kernels.tiles import cores
+from omni_neuron.kernels.tiles import cores, share
 
 PREFETCHED_SHARDS = 2  # that are on their way or have come, beside the one in hand
 
@@ -60,12 +61,12 @@ def ring_attention_kernel(
             _send(buffers, step + PREFETCHED_SHARDS, group)
         key, value = (keys, values) if step == 0 else buffers[step % len(buffers)]
         length = _length(key_lengths, step, group)
-        hidden = None if length is None else hide_after(key_positions(count), length, scale)
+        mask = None if length is None else mask_after(key_positions(count), length, scale)
         first, last = step == 0, step == ranks - 1
         jobs = []
         for i in range(len(shares)):
             h, starts = shares[i]
-            one = Head(query[h], key[h], value[h], out[h], states[i], hidden, length, scale, first, last)
+            one = Head(query[h], key[h], value[h], out[h], states[i], mask, length, scale, first, last)
             jobs.append((one, starts))
         attend(jobs, shifts, flags)
     return out
@@ -80,17 +81,17 @@ def _stage(keys: Any, values: Any, ranks: int) -> list[Any]:
         key = nl.ndarray(keys.shape, keys.dtype, buffer=nl.shared_hbm, name=f"ring_keys_{i}")
         value = nl.ndarray(values.shape, values.dtype, buffer=nl.shared_hbm, name=f"ring_values_{i}")
         buffers.append((key, value))
-    core, of = cores()
-    heads = keys.shape[0]
     count = keys.shape[2]
-    for h in range(heads * core // of, heads * (core + 1) // of):
+    first, last = share(keys.shape[0])
+    for h in range(first, last):
         # In pieces, which several DMA engines carry at once.
         for start in range(0, count, QUERY_BLOCK):
             piece = nl.ds(start, min(QUERY_BLOCK, count - start))
             nisa.dma_copy(buffers[0][1][h, piece], values[h, piece])
         nisa.dma_copy(buffers[0][0][h], keys[h])
-    if of > 1:
-        nisa.core_barrier(buffers[0], (0, 1))
+    if cores()[1] > 1:
+        nisa.core_barrier(buffers[0][0], (0, 1))
+        nisa.core_barrier(buffers[0][1], (0, 1))
     return buffers
 
 
@@ -115,18 +116,17 @@ def _length(key_lengths: Any, step: int, group: Any) -> Any:
 def _exchange_statistics(keys: Any, key_lengths: Any, group: Any, ranks: int) -> Any:
     """Statistics of all ranks' keys in HBM, `[ranks (D + 2), N, blocks]`: means, radii, absences."""
     heads, width, count = keys.shape
-    core, of = cores()
-    each = -(-heads // of)
-    mine = range(min(core * each, heads), min((core + 1) * each, heads))
+    first, last = share(heads)
     length = _length(key_lengths, 0, group)
     shape = (width + 2, heads, -(-count // KEY_BLOCK))
     own = nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm, name="own_statistics")
-    if len(mine) > 0:
-        means, extent = key_statistics([keys[h] for h in mine], [length for _ in mine])
-        nisa.dma_copy(own[0:width, nl.ds(core * each, len(mine))], means)
-        outer = own[width : width + 2, nl.ds(core * each, len(mine))]
+    if last > first:
+        mine = nl.ds(first, last - first)
+        means, extent = key_statistics([keys[h] for h in range(first, last)], [length] * (last - first))
+        nisa.dma_copy(own[0:width, mine], means)
+        outer = own[width : width + 2, mine]
         nisa.dma_copy(outer.permute((1, 0, 2)), extent)
-    if of > 1:
+    if cores()[1] > 1:
         nisa.core_barrier(own, (0, 1))
     if ranks == 1:
         return own

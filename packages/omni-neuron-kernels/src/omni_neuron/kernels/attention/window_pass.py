@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from omni_neuron.kernels.attention.head import block_of, load_queries, load_shard, new_sums
-from omni_neuron.kernels.attention.products import gather, pairs, weights_in_window
-from omni_neuron.kernels.attention.results import settle, turn_out
+from omni_neuron.kernels.attention.products import add_weighted_values, pairs, weights_in_window
+from omni_neuron.kernels.attention.results import merge_state, store_transposed
 from omni_neuron.kernels.attention.state import open_state
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
 from omni_neuron.kernels.nki import nisa, nl
@@ -44,8 +44,8 @@ def window_pass(jobs: list[Any], shifts: Any) -> None:
             query = load_queries(head, start)
             shift = shifts[:, i, nl.ds(block, 1)]
             bias = None
-            if head.hidden is not None:
-                added = head.hidden[:, 1]
+            if head.mask is not None:
+                added = head.mask[:, 1]
                 bias = nl.ndarray(added.shape, nl.float32)
                 nisa.tensor_scalar(bias, added, nl.add, shift)
             sums = new_sums(head, start)
@@ -60,17 +60,17 @@ def window_pass(jobs: list[Any], shifts: Any) -> None:
                     weights = weights_in_window(head, tiles[n], query, shift, bias, turn)
                     turn += 1
                     if waiting is not None:
-                        gather(waiting.sums, waiting.tiles, waiting.weights, waiting.first)
+                        add_weighted_values(waiting.sums, waiting.tiles, waiting.weights, waiting.first)
                     if finished is not None:
-                        turn_out(finished[0], finished[1], finished[2], turn)
+                        store_transposed(finished[0], finished[1], finished[2], turn)
                         finished = None
                     if waiting is not None and waiting.last:
-                        finished = settle(waiting)
+                        finished = merge_state(waiting)
                     begin, end = index + n == 0, index == blocks - 1 and n == len(tiles) - 1
                     waiting = Pair(head, start, sums, state, tiles[n], weights, begin, end)
     if waiting is not None:
-        gather(waiting.sums, waiting.tiles, waiting.weights, waiting.first)
+        add_weighted_values(waiting.sums, waiting.tiles, waiting.weights, waiting.first)
         if finished is not None:
-            turn_out(finished[0], finished[1], finished[2], turn)
-        last = settle(waiting)
-        turn_out(last[0], last[1], last[2], turn + 1)
+            store_transposed(finished[0], finished[1], finished[2], turn)
+        last = merge_state(waiting)
+        store_transposed(last[0], last[1], last[2], turn + 1)
