@@ -29,10 +29,11 @@ def own_rows(rows: int) -> list[Any]:
     return [(t * PARTITIONS, min(PARTITIONS, rows - t * PARTITIONS)) for t in range(first, last)]
 
 
-def broadcast_row(row: Any, width: int) -> Any:
-    """An HBM vector `[width]` on all partitions: a tile `[128, width]` of its dtype."""
+def broadcast_row(row: Any, first: int, width: int) -> Any:
+    """Elements `first` to `first + width` of an HBM vector on all partitions: `[128, width]` of its dtype."""
     tile = nl.ndarray((PARTITIONS, width), row.dtype)
-    nisa.dma_copy(tile, row.ap([[0, PARTITIONS], [1, width]]))
+    # The offset is that of the whole vector: the documents disagree whether `ap` keeps the offset of a view.
+    nisa.dma_copy(tile, row.ap([[0, PARTITIONS], [1, width]], offset=first))
     return tile
 
 
@@ -90,6 +91,8 @@ def staggered(count: int, stages: int, depth: int) -> list[Any]:
     delays = [min(stage, depth - 1) for stage in range(stages)]
     order = []
     for step in range(count + delays[-1]):
-        pieces = [(stage, step - delays[stage]) for stage in range(stages)]
-        order += [(stage, index) for stage, index in pieces if 0 <= index < count]
+        for stage in range(stages):
+            index = step - delays[stage]
+            if 0 <= index < count:
+                order.append((stage, index))
     return order

@@ -18,6 +18,7 @@ from omni_neuron.kernels.causal_conv3d.plan import (
 )
 from omni_neuron.kernels.causal_conv3d.schedule import own_steps, passes, psum_blocks
 from omni_neuron.kernels.nki import nisa, nki, nl
+from omni_neuron.kernels.tiles import itemsize
 
 
 @nki.jit
@@ -29,13 +30,14 @@ def causal_conv3d_kernel(x: Any, weight: Any, bias: Any, history: Any) -> Any:
     batch, channels, frames, height, width = x.shape
     kt, side, outputs = weight.shape[0], weight.shape[1], weight.shape[4]
     out = nl.ndarray((batch, outputs, frames, height, width), x.dtype, buffer=nl.shared_hbm)
-    itemsize = 4 if x.dtype == nl.float32 else 2
     sets, stack, rows, wide, weights_ahead, frames_ahead = plan(
-        channels, outputs, kt, side, height, width, itemsize
+        channels, outputs, kt, side, height, width, itemsize(x.dtype)
     )
     chunks = contraction(channels, side)
     steps = own_steps(batch, frames, height, width, rows, wide, stack)
-    work = [(index, step) for index in range(len(sets)) for step in steps]
+    work = []
+    for index in range(len(sets)):
+        work += [(index, step) for step in steps]
     coming: Any = []
     resident: Any = []
     later: Any = []
@@ -75,9 +77,17 @@ def fetch(x: Any, history: Any, chunks: Any, kt: int, side: int, stack: int, ste
 
 
 def convolve(
-    out: Any, window: Any, chunks: Any, side: int, step: Any, span: Any, first: int, size: int,
-    strips: Any, columns: Any,
-) -> None:  # fmt: skip
+    out: Any,
+    window: Any,
+    chunks: Any,
+    side: int,
+    step: Any,
+    span: Any,
+    first: int,
+    size: int,
+    strips: Any,
+    columns: Any,
+) -> None:
     """One step for up to 128 output channels: matmuls, bias, and the result to HBM."""
     b, t, (top, rows, left, wide) = step
     start, total, stack = span
@@ -88,9 +98,9 @@ def convolve(
     taps = passes(chunks, window, side, stack)
     for group in range(0, len(blocks), BLOCKS_AT_ONCE):
         together = blocks[group : group + BLOCKS_AT_ONCE]
-        sums = [
-            nl.ndarray((stack * size, i1 - i0, w1 - w0), nl.float32, nl.psum) for i0, i1, w0, w1 in together
-        ]
+        sums = []
+        for i0, i1, w0, w1 in together:
+            sums.append(nl.ndarray((stack * size, i1 - i0, w1 - w0), nl.float32, buffer=nl.psum))
         for n in range(len(taps)):
             index, frame, offset, tap = taps[n]
             copies = chunks[index][2]

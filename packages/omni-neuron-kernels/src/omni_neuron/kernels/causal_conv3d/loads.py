@@ -8,9 +8,13 @@ from omni_neuron.kernels.nki import nisa, nl
 
 def load_weights(weight: Any, bias: Any, chunks: Any, spans: Any) -> Any:
     """(span, a tile of weights for each chunk, a tile of bias for each 128 channels), for each span."""
-    return [
-        (span, [chunk_weights(weight, chunk, span) for chunk in chunks], biases(bias, span)) for span in spans
-    ]
+    loaded = []
+    for span in spans:
+        strips = []
+        for chunk in chunks:
+            strips.append(chunk_weights(weight, chunk, span))
+        loaded.append((span, strips, biases(bias, span)))
+    return loaded
 
 
 def chunk_weights(weight: Any, chunk: Any, span: Any) -> Any:
@@ -91,15 +95,15 @@ def shifted_rows(frame: Any, chunk: Any, side: int, stack: int, area: Any) -> An
     lines = tile_rows(copies, side, stack, rows)
     tile = nl.ndarray((copies * count, lines, columns), frame.dtype)
     if left == 0:
-        nisa.memset(tile[:, :, 0:1], 0.0, nisa.engine.gpsimd)
+        nisa.memset(tile[:, :, 0:1], 0.0, engine=nisa.engine.gpsimd)
     if left + columns == width:
-        nisa.memset(tile[:, :, columns - 1 : columns], 0.0, nisa.engine.gpsimd)
+        nisa.memset(tile[:, :, columns - 1 : columns], 0.0, engine=nisa.engine.gpsimd)
     above = max(1 - top, 0)
     below = max(top + lines + copies // side - 2 - height, 0)
     if above:
-        nisa.memset(tile[:, 0:above], 0.0, nisa.engine.gpsimd)
+        nisa.memset(tile[:, 0:above], 0.0, engine=nisa.engine.gpsimd)
     if below:
-        nisa.memset(tile[:, max(lines - below, 0) : lines], 0.0, nisa.engine.gpsimd)
+        nisa.memset(tile[:, max(lines - below, 0) : lines], 0.0, engine=nisa.engine.gpsimd)
     for copy in range(copies):
         down, right = top + copy // side - 1, left + copy % side - 1
         low, high = max(down, 0), min(down + lines, height)

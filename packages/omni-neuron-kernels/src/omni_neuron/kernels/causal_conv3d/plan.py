@@ -80,8 +80,8 @@ def weight_sets(
     columns = max(WEIGHT_SET_BYTES // tile, 1) * PARTITIONS
     sets: list[list[Span]] = []
     for first, count, stack in spans:
-        starts = range(first, first + count, columns)
-        sets += [[(start, min(columns, first + count - start), stack)] for start in starts]
+        last = first + count
+        sets += [[(start, min(columns, last - start), stack)] for start in range(first, last, columns)]
     largest = max([weight_bytes(chunks, kt, side, s[0], itemsize) for s in sets])
     ahead = len(sets) > 1 and largest <= WEIGHT_SET_BYTES
     return sets, 2 * largest if ahead else largest, ahead

@@ -9,25 +9,24 @@ from omni_neuron.kernels.tiles import share
 def own_steps(batch: int, frames: int, height: int, width: int, rows: int, wide: int, stack: int) -> Any:
     """(batch entry, frame, area) of this core's steps; an area is (top, rows, left, columns) of an image.
 
-    The cores share the rows. A step's frames but one are those of the step before it, if that was of the
-    same area.
+    The cores share the rows. Within one area a step needs one frame that the step before it did not hold.
     """
     first, last = share(-(-height // stack))
     first, last = first * stack, min(last * stack, height)
     bands = max(-(-(last - first) // rows), 1)
     each = max(-(-(last - first) // (bands * stack)), 1) * stack
-    return [
-        (b, t, (top, min(each, last - top), left, min(wide, width - left)))
-        for b in range(batch)
-        for top in range(first, last, each)
-        for left in range(0, width, wide)
-        for t in range(frames)
-    ]
+    steps = []
+    for b in range(batch):
+        for top in range(first, last, each):
+            for left in range(0, width, wide):
+                area = (top, min(each, last - top), left, min(wide, width - left))
+                steps += [(b, t, area) for t in range(frames)]
+    return steps
 
 
 def centre_first(count: int, centre: int) -> Any:
     """0 to count - 1, `centre` in front: its matmul covers every pixel, and so it may start the sum."""
-    return [centre] + [i for i in range(count) if i != centre]
+    return [centre] + [i for i in range(centre)] + [i for i in range(centre + 1, count)]
 
 
 def passes(chunks: Any, window: Any, side: int, stack: int) -> Any:
@@ -36,7 +35,10 @@ def passes(chunks: Any, window: Any, side: int, stack: int) -> Any:
     for index in range(len(chunks)):
         copies = chunks[index][2]
         last = last_offset(copies, side, stack)
-        offsets = range(0, last + 1, side) if copies > side else centre_first(last + 1, side // 2)
+        if copies > side:
+            offsets = [offset for offset in range(0, last + 1, side)]
+        else:
+            offsets = centre_first(last + 1, side // 2)
         for frame in range(len(window) - 1, -1, -1):
             if window[frame] is not None:
                 for offset in offsets:
@@ -51,8 +53,7 @@ def psum_blocks(lines: int, width: int) -> Any:
     wide = -(-width // pieces)
     tall = PSUM_COLUMNS // wide
     tall = -(-lines // -(-lines // tall))
-    return [
-        (i, min(i + tall, lines), w, min(w + wide, width))
-        for i in range(0, lines, tall)
-        for w in range(0, width, wide)
-    ]
+    blocks = []
+    for i in range(0, lines, tall):
+        blocks += [(i, min(i + tall, lines), w, min(w + wide, width)) for w in range(0, width, wide)]
+    return blocks

@@ -1,10 +1,8 @@
 """The MLP of a transformer block: up to 1,024 tokens stay in SBUF, both weights stream past them.
 
 x is transposed on the PE, in all but the first pass between the columns of the pass before: 128 columns for
-128 x 128 values are 2 % of its time at I = 3456. A DMA transpose would leave the PE alone, but is slower
-where the PE waits for it, in the first pass: the model predicts 97.4 % of the PE in place of 97.2 % for 4,096
-tokens on one core, and 95.1 % in place of 96.5 % on two. It also takes 2-byte types only and does not run
-beside a collective.
+128 x 128 values are 2 % of its time at I = 3456. A DMA transpose would leave the PE alone, but the PE would
+wait for it in the first pass, it takes 2-byte types only, and it does not run beside a collective.
 
 The weights of the first product are the stationary operand, so the inner activation comes out as the second
 product needs it: inner channels on partitions, where its bias is one number each. With two cores each takes
@@ -131,10 +129,12 @@ def _activate(
     """
     hidden, channels = weight.shape
     stretches = [(t, min(BANK_COLUMNS, tokens - t)) for t in range(0, tokens, BANK_COLUMNS)]
-    sums = [
-        [nl.ndarray((block_size(channels, c), wide), nl.float32, buffer=nl.psum) for _, wide in stretches]
-        for c in range(blocks(channels))
-    ]
+    sums = []
+    for c in range(blocks(channels)):
+        banks = []
+        for _, wide in stretches:
+            banks.append(nl.ndarray((block_size(channels, c), wide), nl.float32, buffer=nl.psum))
+        sums.append(banks)
     for k in range(blocks(hidden)):
         depth = block_size(hidden, k)
         piece = ring[(turn + k) % len(ring)]

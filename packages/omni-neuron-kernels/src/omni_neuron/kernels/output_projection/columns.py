@@ -23,7 +23,7 @@ def bias_tiles(bias: Any, first: int, last: int) -> Any:
     """Columns first to last of a bias on all partitions, and the tiles of sums that wait for it."""
     if bias is None:
         return None
-    return broadcast_row(bias[first:last], last - first), buffers(SPARES, BANK_COLUMNS, nl.float32)
+    return broadcast_row(bias, first, last - first), buffers(SPARES, BANK_COLUMNS, nl.float32)
 
 
 def bias_part(bias: Any, start: int, width: int) -> Any:
@@ -51,17 +51,13 @@ def project_columns(
     inner, width = weight.shape
     tokens = out.shape[0]
     tiles, across = blocks(tokens), -(-width // BANK_COLUMNS)
-    sums = [
-        [
-            nl.ndarray(
-                (block_size(tokens, t), min(BANK_COLUMNS, width - a * BANK_COLUMNS)),
-                nl.float32,
-                buffer=nl.psum,
-            )
-            for a in range(across)
-        ]
-        for t in range(tiles)
-    ]
+    sums = []
+    for t in range(tiles):
+        banks = []
+        for a in range(across):
+            shape = (block_size(tokens, t), min(BANK_COLUMNS, width - a * BANK_COLUMNS))
+            banks.append(nl.ndarray(shape, nl.float32, buffer=nl.psum))
+        sums.append(banks)
     for k in range(blocks(inner)):
         depth = block_size(inner, k)
         piece = ring[(turn + k) % len(ring)]
@@ -86,7 +82,7 @@ def _settle(result: Any, sums: Any, bias: Any, rows: int, columns: Any, index: i
         engine = nisa.engine.vector if index % 2 == 0 else nisa.engine.scalar
         nisa.tensor_copy(result, sums, engine=engine)
     elif index % 2 == 0:
-        nisa.tensor_tensor(result, sums, bias[0][0:rows, columns], nl.add)
+        nisa.tensor_tensor(result, sums, bias[0][0:rows, columns], nl.add, engine=nisa.engine.vector)
     else:
         spare = bias[1][index // 2 % SPARES][0:rows, 0 : sums.shape[1]]
         nisa.tensor_copy(spare, sums, engine=nisa.engine.scalar)

@@ -14,9 +14,10 @@ from omni_neuron.kernels.qkv.rows import Rows, reduce_sums, scale_rows, take_row
 from omni_neuron.kernels.qkv.setting import columns_of, make_setting
 from omni_neuron.kernels.qkv.shapes import groups
 from omni_neuron.kernels.qkv.tables import load_angles, rotation_tables
-from omni_neuron.kernels.qkv.tokens import Tokens, bias_row, take_tokens
+from omni_neuron.kernels.qkv.tokens import Tokens, take_tokens
 from omni_neuron.kernels.qkv.transposed import load_pieces, transpose_step
 from omni_neuron.kernels.qkv.weights import project_step
+from omni_neuron.kernels.tiles import broadcast_row
 
 AHEAD = 2  # tiles of hidden that are transposed before the first product uses them
 SETTLED = 0.4  # of the next phase: by then the sums of squares are there, and no product waits for them
@@ -59,7 +60,8 @@ def qkv_kernel(
     if heads_v > 0:
         out = nl.ndarray((heads_v, x.shape[0], dim), x.dtype, buffer=nl.shared_hbm)
         column = (heads_q + heads_k) * dim
-        sections.append(Tokens(column, heads_v, dim, out, bias_row(bias, column, heads_v * dim)))
+        shift = None if bias is None else broadcast_row(bias, column, heads_v * dim)
+        sections.append(Tokens(column, heads_v, dim, out, shift))
         results.append(out)
     phases = []
     for section in sections:
@@ -106,7 +108,7 @@ def run(setting: Any, phases: list[Any], cos: Any, sin: Any) -> None:
                     if last:
                         coming = rotation_tables(angles)
                     for sums in waiting:
-                        settled.append(reduce_sums(setting, sums))  # noqa: PERF401
+                        settled.append(reduce_sums(setting, sums))
                     waiting = []
             if section.token_major():
                 take_tokens(setting, section, block, first, count, banks)

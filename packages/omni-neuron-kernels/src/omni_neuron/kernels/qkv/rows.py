@@ -6,6 +6,7 @@ from typing import Any
 from omni_neuron.kernels.nki import ncc, nisa, nl
 from omni_neuron.kernels.qkv.setting import next_bank
 from omni_neuron.kernels.qkv.shapes import GROUP, PARTITIONS
+from omni_neuron.kernels.tiles import cores
 
 
 @dataclass
@@ -80,11 +81,11 @@ def take_rows(
             done = nl.ndarray((size, tokens), section.out.dtype)
             rotate(done, tiles[t - first], 1.0, tables, section.half)
             store(section, t, start, tokens, done)
-            continue
-        place = setting.unscaled[setting.unscaled_turn % len(setting.unscaled)][0:size, 0:tokens]
-        setting.unscaled_turn += 1
-        rotate(place, tiles[t - first], section.gamma[0:size, t : t + 1], tables, section.half)
-        section.held.append(place)
+        else:
+            place = setting.unscaled[setting.unscaled_turn % len(setting.unscaled)][0:size, 0:tokens]
+            setting.unscaled_turn += 1
+            rotate(place, tiles[t - first], section.gamma[0:size, t : t + 1], tables, section.half)
+            section.held.append(place)
     if section.gamma is None or first + count < section.pieces():
         return None
     return section, block, section.squares, section.held
@@ -149,9 +150,9 @@ def across_ranks(setting: Any, name: str, block: int, local: Any, total: Any) ->
     mine = nl.ndarray((1, together), nl.float32, buffer=nl.shared_hbm, name=f"squares_{name}_{block}")
     everybody = nl.ndarray((1, together), nl.float32, buffer=nl.shared_hbm, name=f"sums_{name}_{block}")
     nisa.dma_copy(mine[:, nl.ds(begin, tokens)], row)
-    if nl.program_ndim() > 0 and nl.num_programs(0) > 1:
+    if cores()[1] > 1:
         nisa.core_barrier(mine, (0, 1))
-    ncc.all_reduce(mine, everybody, ncc.ReplicaGroup(setting.replica_groups), nl.add)
+    ncc.all_reduce([mine], [everybody], ncc.ReplicaGroup(setting.replica_groups), nl.add)
     nisa.dma_copy(total, everybody.ap([[0, PARTITIONS], [1, tokens]], offset=begin))
 
 

@@ -16,9 +16,7 @@ from omni_neuron.kernels.qkv.shapes import (
     groups,
 )
 from omni_neuron.kernels.qkv.weights import Stream, make_stream
-from omni_neuron.kernels.tiles import cores
-
-BYTES = {"bfloat16": 2, "float32": 4}
+from omni_neuron.kernels.tiles import cores, itemsize
 
 
 @dataclass
@@ -50,10 +48,10 @@ class Setting(nl.NKIObject):
 
 def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, replica_groups: Any) -> Any:
     tokens, hidden = x.shape
-    itemsize = BYTES[str(x.dtype)]
+    each = itemsize(x.dtype)
     core, of = cores()
     halves = even(tokens, of)
-    most = block_tokens(hidden, widths, itemsize)
+    most = block_tokens(hidden, widths, each)
     assert most > 0, "the projection does not fit: ask fits_qkv first"
     count = len(groups(max([size for _, size in halves]), most))
     cut = [even(size, count) for _, size in halves]
@@ -64,7 +62,7 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
         together.append((sizes[0] + (sizes[1] if of > 1 else 0), sizes[0] if core == 1 else 0))
     longest = max([size for _, size in blocks])
     token_tiles = -(-longest // PARTITIONS)
-    piece_steps = PIECE_BYTES // (PARTITIONS * itemsize)
+    piece_steps = PIECE_BYTES // (PARTITIONS * each)
     tiles = -(-max(widths[0], widths[1]) // PARTITIONS)
     steps = hidden // PARTITIONS
     ones = nl.ndarray((PARTITIONS, PARTITIONS), nl.float32)
@@ -108,12 +106,11 @@ def columns_of(setting: Any, vector: Any, first: int, width: int) -> Any:
     whole, rest = width // PARTITIONS, width % PARTITIONS
     columns = nl.ndarray((PARTITIONS, whole + (1 if rest > 0 else 0)), nl.float32)
     for start, size, rows in ((0, PARTITIONS, whole), (whole, rest, 1)):
-        if size == 0 or rows == 0:
-            continue
-        loaded = nl.ndarray((rows, size), nl.float32)
-        offset = first + start * PARTITIONS
-        nisa.dma_copy(loaded, vector.ap([[size, rows], [1, size]], offset=offset))
-        turned = nl.ndarray((size, rows), nl.float32, buffer=nl.psum)
-        nisa.nc_transpose(turned, loaded, engine=nisa.engine.tensor)
-        nisa.tensor_copy(columns[0:size, nl.ds(start, rows)], turned)
+        if size > 0 and rows > 0:
+            loaded = nl.ndarray((rows, size), nl.float32)
+            offset = first + start * PARTITIONS
+            nisa.dma_copy(loaded, vector.ap([[size, rows], [1, size]], offset=offset))
+            turned = nl.ndarray((size, rows), nl.float32, buffer=nl.psum)
+            nisa.nc_transpose(turned, loaded, engine=nisa.engine.tensor)
+            nisa.tensor_copy(columns[0:size, nl.ds(start, rows)], turned)
     return columns

@@ -46,15 +46,6 @@ class Tokens(nl.NKIObject):
             nisa.nc_matmul(bank, inputs[:, nl.ds(start, rows)], moving, accumulate=step > 0)
 
 
-def bias_row(bias: Any, first: int, width: int) -> Any:
-    """Elements of an HBM vector on all partitions."""
-    if bias is None:
-        return None
-    tile = nl.ndarray((PARTITIONS, width), bias.dtype)
-    nisa.dma_copy(tile, bias.ap([[0, PARTITIONS], [1, width]], offset=first))
-    return tile
-
-
 def take_tokens(setting: Any, section: Any, block: int, first: int, count: int, banks: list[Any]) -> None:
     """Add the bias to finished values, round them and store them."""
     begin, tokens = setting.blocks[block]

@@ -47,7 +47,7 @@ class Stream(nl.NKIObject):
 def make_stream(weight: Any, dtype: Any) -> Any:
     ring = []
     for _ in range(WEIGHT_LOADS):
-        ring.append(nl.ndarray((PARTITIONS, WEIGHT_ROWS, GROUP * PARTITIONS), dtype))  # noqa: PERF401
+        ring.append(nl.ndarray((PARTITIONS, WEIGHT_ROWS, GROUP * PARTITIONS), dtype))
     return Stream(weight, [], 0, ring, 0, 0)
 
 

@@ -29,7 +29,7 @@ def rms_norm_kernel(x: Any, weight: Any, eps: float) -> Any:
         if stage == LOAD:
             nisa.dma_copy(tile, x[nl.ds(start, rows)])
             if gain is None:
-                gain = broadcast_row(weight, width)
+                gain = broadcast_row(weight, 0, width)
         elif stage == STATISTICS:
             nisa.activation_reduce(squares[0:rows], nl.square, tile, nl.add, inverse)
             nisa.activation(inverse, nl.rsqrt, inverse, bias=eps, scale=1.0 / width)
