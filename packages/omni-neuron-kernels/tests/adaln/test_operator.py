@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from omni_neuron.kernels.adaln import adaln, residual_adaln
-from omni_neuron.kernels.adaln.operator import MAX_WIDTH, fits_adaln
+from omni_neuron.kernels.adaln.operator import MAX_WIDTH, SOURCE, fits_adaln
 from omni_neuron.kernels.adaln.spec import ADALN, EPS, adaln_arguments, adaln_oracle
 from omni_neuron.kernels.adaln.twin import adaln_twin
 from omni_neuron.kernels.proof import relative_l2
@@ -19,12 +19,6 @@ def gated(dtype: torch.dtype, shape: tuple[int, int, int] = SHAPE) -> tuple[Tens
     """x, update, gate, scale, shift; the last three `[B, 1, H]`, as the transformer has them."""
     x, scale, shift, _, _, update, gate = adaln_arguments(shape, dtype, "gated")
     return x, update, gate[:, None], scale[:, None], shift[:, None]
-
-
-@pytest.fixture
-def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
 
 
 @pytest.mark.hardware
@@ -47,7 +41,7 @@ def test_against_float64(dtype: torch.dtype, form: str) -> None:
 @pytest.mark.parametrize("lnc", ["1", "2"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_in_the_interpreter_the_kernel_runs(
-    interpreter: None, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, lnc: str
+    launched: list[str], monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, lnc: str
 ) -> None:
     monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
     x, update, gate, scale, shift = gated(dtype)
@@ -56,28 +50,33 @@ def test_in_the_interpreter_the_kernel_runs(
         assert relative_l2(actual, twin) <= KERNEL_BAR[dtype]
     found = adaln(x, scale, shift, EPS)
     assert relative_l2(found, adaln_twin(x, scale, shift, EPS)) <= KERNEL_BAR[dtype]
+    assert launched == [SOURCE] * 2
 
 
-def test_weight_and_bias_serve_every_entry_of_a_batch(interpreter: None) -> None:
+def test_weight_and_bias_serve_every_entry_of_a_batch(launched: list[str]) -> None:
     x, update, _, scale, shift = gated(torch.float32)
     weight, bias = scale[0, 0], shift[0, 0]
     found = residual_adaln(x, update, None, weight, bias, EPS, unit_offset=False)
     expected = torch.nn.functional.layer_norm(x + update, x.shape[-1:], weight, bias, EPS)
     assert relative_l2(found[1], expected) <= 1e-6
+    assert launched == [SOURCE]
 
 
-def test_elsewhere_the_twin_runs() -> None:
+def test_elsewhere_the_twin_runs(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NKI_SIMULATOR", "0")
     x, update, gate, scale, shift = gated(torch.bfloat16)
     found = residual_adaln(x, update, gate, scale, shift, EPS)
     expected = adaln_twin(x, scale, shift, EPS, True, update, gate)
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
     assert torch.equal(adaln(x, scale, shift, EPS), adaln_twin(x, scale, shift, EPS))
+    assert launched == []
 
 
-def test_a_modulation_for_each_token_goes_to_the_twin(interpreter: None) -> None:
+def test_a_modulation_for_each_token_goes_to_the_twin(launched: list[str]) -> None:
     x, _, _, scale, shift = gated(torch.bfloat16)
     scale, shift = (v.expand_as(x).contiguous() for v in (scale, shift))
     assert torch.equal(adaln(x, scale, shift, EPS), adaln_twin(x, scale, shift, EPS))
+    assert launched == []
 
 
 def test_the_gate() -> None:
@@ -114,17 +113,19 @@ def test_other_shapes_are_refused() -> None:
                 adaln(given[0], *given[3:], EPS)
 
 
-def test_the_operators_are_sound(interpreter: None) -> None:
+def test_the_operators_are_sound(launched: list[str]) -> None:
     x, update, gate, scale, shift = gated(torch.bfloat16, (2, 5, 32))
     rows = (scale[:, 0], shift[:, 0])
     torch.library.opcheck(torch.ops.omni_neuron.adaln.default, (x, *rows, EPS, True))
     for gates in (gate[:, 0], None):
         arguments = (x, update, gates, *rows, EPS, True)
         torch.library.opcheck(torch.ops.omni_neuron.residual_adaln.default, arguments)
+    assert set(launched) == {SOURCE}
 
 
-def test_one_graph(interpreter: None) -> None:
+def test_one_graph(launched: list[str]) -> None:
     arguments = (*gated(torch.bfloat16, (2, 5, 32)), EPS)
     compiled = torch.compile(residual_adaln, backend="aot_eager", fullgraph=True)
     found, expected = compiled(*arguments), residual_adaln(*arguments)
     assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+    assert launched == [SOURCE] * 2

@@ -1,9 +1,8 @@
 import pytest
 import torch
-from torch import Tensor
 
-from omni_neuron.kernels.causal_conv3d import causal_conv3d, operator
-from omni_neuron.kernels.causal_conv3d.operator import fits_causal_conv3d
+from omni_neuron.kernels.causal_conv3d import causal_conv3d
+from omni_neuron.kernels.causal_conv3d.operator import SOURCE, fits_causal_conv3d
 from omni_neuron.kernels.causal_conv3d.spec import (
     CAUSAL_CONV3D,
     CUBE,
@@ -28,12 +27,6 @@ def _no_compiled_forms() -> None:
     torch.compiler.reset()
 
 
-@pytest.fixture
-def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
-
-
 def arguments(
     size: tuple[int, int, int] = CUBE, past: bool = True, dtype: torch.dtype = torch.bfloat16
 ) -> Arguments:
@@ -50,64 +43,59 @@ def test_against_float64(size: tuple[int, int, int], dtype: torch.dtype) -> None
     assert relative_l2(actual, causal_conv3d_oracle(*given)) <= CAUSAL_CONV3D.twin_bar(dtype)
 
 
-@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize("lnc", ["1", "2"])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("past", [False, True])
 def test_the_operator_equals_its_twin(
-    past: bool, dtype: torch.dtype, lnc: str, monkeypatch: pytest.MonkeyPatch
+    past: bool, dtype: torch.dtype, lnc: str, launched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
     given = arguments(past=past, dtype=dtype)
     found = torch.ops.omni_neuron.causal_conv3d(*given)
     assert relative_l2(found, causal_conv3d_twin(*given)) <= KERNEL_BAR[dtype]
     assert torch.equal(causal_conv3d(*given), found)
+    assert launched == [SOURCE] * 2
 
 
-@pytest.mark.usefixtures("interpreter")
-def test_views_are_taken_as_they_are() -> None:
+def test_views_are_taken_as_they_are(launched: list[str]) -> None:
     x, weight, bias, history = arguments()
     turned, packed = x.transpose(3, 4), weight.transpose(3, 4).contiguous().transpose(3, 4)
     past = history.transpose(3, 4)
     found = causal_conv3d(turned, packed, bias, past)
     assert relative_l2(found, causal_conv3d_twin(turned, weight, bias, past)) <= KERNEL_BAR[torch.bfloat16]
+    assert launched == [SOURCE]
 
 
-@pytest.mark.usefixtures("interpreter")
 @pytest.mark.parametrize("past", [False, True])
-def test_the_operator_is_well_formed(past: bool) -> None:
+def test_the_operator_is_well_formed(launched: list[str], past: bool) -> None:
     given = arguments(past=past)
     torch.library.opcheck(
         torch.ops.omni_neuron.causal_conv3d.default,
         given,
         test_utils=("test_schema", "test_faketensor"),
     )
+    assert set(launched) == {SOURCE}
 
 
-def test_one_graph() -> None:
+def test_one_graph(launched: list[str]) -> None:
     given = arguments()
     compiled = torch.compile(causal_conv3d, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(*given), causal_conv3d(*given))
+    assert launched == [SOURCE] * 2
 
 
-def _refuse(*_: object) -> Tensor:
-    raise AssertionError("the kernel was launched")
-
-
-def test_without_the_interpreter_the_twin_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+def test_without_the_interpreter_the_twin_runs(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NKI_SIMULATOR", "0")
-    monkeypatch.setattr(operator, "launch", _refuse)
     given = arguments()
     assert torch.equal(causal_conv3d(*given), causal_conv3d_twin(*given))
+    assert launched == []
 
 
-@pytest.mark.usefixtures("interpreter")
-def test_what_does_not_fit_goes_to_the_twin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator, "launch", _refuse)
+def test_what_does_not_fit_goes_to_the_twin(launched: list[str]) -> None:
     given = case(8, 8, (1, 5, 5), (1, 1, 6, 6)).ranks[0]
     assert not fits_causal_conv3d(*given)
     assert torch.equal(causal_conv3d(*given), causal_conv3d_twin(*given))
+    assert launched == []
 
 
 @pytest.mark.parametrize("size", [CUBE, TIME, PLANE, POINT])
@@ -155,7 +143,7 @@ def test_other_shapes_are_refused() -> None:
             causal_conv3d(*given)
 
 
-@pytest.mark.usefixtures("interpreter")
-def test_a_history_of_no_frames_is_none() -> None:
+def test_a_history_of_no_frames_is_none(launched: list[str]) -> None:
     x, weight, bias, _ = arguments(POINT)
     assert torch.equal(causal_conv3d(x, weight, bias, x[:, :, :0]), causal_conv3d(x, weight, bias))
+    assert launched == [SOURCE] * 2

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from omni_neuron.kernels.mlp import mlp
-from omni_neuron.kernels.mlp.operator import fits_mlp
+from omni_neuron.kernels.mlp.operator import SOURCE, fits_mlp
 from omni_neuron.kernels.mlp.spec import MLP, mlp_oracle
 from omni_neuron.kernels.mlp.twin import mlp_twin
 from omni_neuron.kernels.proof import relative_l2
@@ -28,12 +28,6 @@ def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> Arguments:
 
 def on_meta(*shapes: tuple[int, ...], dtype: torch.dtype = BF16) -> list[Tensor]:
     return [torch.empty(shape, dtype=dtype, device="meta") for shape in shapes]
-
-
-@pytest.fixture
-def in_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
 
 
 @pytest.mark.parametrize(
@@ -87,11 +81,11 @@ def test_the_gate_refuses_fp16() -> None:
     assert not fits_mlp(*inputs(torch.float16))
 
 
-@pytest.mark.usefixtures("in_the_interpreter")
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize(("dtype", "result"), [(BF16, None), (BF16, FP32), (FP32, None)])
 @pytest.mark.parametrize(("tokens", "lnc"), [(1, "1"), (1, "2"), (129, "2")])
 def test_the_operator_is_its_twin(
+    launched: list[str],
     monkeypatch: pytest.MonkeyPatch,
     dtype: torch.dtype,
     result: torch.dtype | None,
@@ -103,29 +97,31 @@ def test_the_operator_is_its_twin(
     x, w1, b1, w2, b2 = inputs(dtype, tokens)
     first, second = (b1, b2) if with_bias else (None, None)
     found = mlp(x, w1, first, w2, second, result)
+    assert launched == [SOURCE]
     assert found.dtype == (result or dtype)
     expected = mlp_twin(x, w1, first, w2, second, result == FP32)
     assert relative_l2(found, expected) <= KERNEL_BAR[dtype]
 
 
-@pytest.mark.usefixtures("in_the_interpreter")
-def test_leading_dimensions_stay() -> None:
+def test_leading_dimensions_stay(launched: list[str]) -> None:
     x, *rest = inputs(tokens=6)
     found = mlp(x.reshape(2, 3, HIDDEN), *rest)
     assert torch.equal(found, mlp(x, *rest).reshape(2, 3, HIDDEN))
+    assert launched == [SOURCE] * 2
 
 
 @pytest.mark.parametrize("fp32_result", [False, True])
-def test_the_operator_keeps_the_rules_of_torch(monkeypatch: pytest.MonkeyPatch, fp32_result: bool) -> None:
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
+def test_the_operator_keeps_the_rules_of_torch(launched: list[str], fp32_result: bool) -> None:
     torch.library.opcheck(torch.ops.omni_neuron.mlp.default, (*inputs(), fp32_result))
+    assert set(launched) == {SOURCE}
 
 
-def test_elsewhere_the_twin_computes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_the_twin_computes_it(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_NEURON_DISABLE_NKI_KERNELS", "1")
     arguments = inputs()
     assert torch.equal(mlp(*arguments), mlp_twin(*arguments, False))
     assert torch.equal(mlp(*arguments, FP32), mlp_twin(*arguments, True))
+    assert launched == []
 
 
 def test_partial_sums_of_ranks_add_up() -> None:

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from omni_neuron.kernels.output_projection import output_projection
-from omni_neuron.kernels.output_projection.operator import fits_output_projection
+from omni_neuron.kernels.output_projection.operator import SOURCE, fits_output_projection
 from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION, output_projection_oracle
 from omni_neuron.kernels.output_projection.twin import output_projection_twin
 from omni_neuron.kernels.proof import relative_l2
@@ -19,12 +19,6 @@ def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> tuple[Tensor, Tensor, 
     attention = torch.randn(3, 40, tokens, generator=generator)
     weight = torch.randn(120, 200, generator=generator) / 120**0.5
     return attention.to(dtype), weight.to(dtype), torch.randn(200, generator=generator).to(dtype)
-
-
-@pytest.fixture
-def in_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
 
 
 @pytest.mark.parametrize("heads", [5, 10, 40])
@@ -72,42 +66,47 @@ def test_the_gate_refuses_other_dtypes() -> None:
     assert not fits_output_projection(attention.half(), weight.half())
 
 
-@pytest.mark.usefixtures("in_the_interpreter")
 @pytest.mark.parametrize("with_bias", [True, False])
 @pytest.mark.parametrize(("dtype", "result"), [(BF16, None), (BF16, FP32), (FP32, None)])
 @pytest.mark.parametrize("lnc", ["1", "2"])
 def test_the_operator_is_its_twin(
-    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, result: torch.dtype | None, with_bias: bool, lnc: str
+    launched: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: torch.dtype,
+    result: torch.dtype | None,
+    with_bias: bool,
+    lnc: str,
 ) -> None:
     monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
     attention, weight, bias = inputs(dtype)
     added = bias if with_bias else None
     found = output_projection(attention, weight, added, result)
+    assert launched == [SOURCE]
     assert found.dtype == (result or dtype)
     expected = output_projection_twin(attention, weight, added, result == FP32)
     assert relative_l2(found, expected) <= KERNEL_BAR[dtype]
 
 
-@pytest.mark.usefixtures("in_the_interpreter")
-def test_a_view_of_another_layout_is_taken() -> None:
+def test_a_view_of_another_layout_is_taken(launched: list[str]) -> None:
     attention, weight, bias = inputs()
     view = attention.permute(2, 0, 1).contiguous().permute(1, 2, 0)
     assert torch.equal(output_projection(view, weight, bias), output_projection(attention, weight, bias))
+    assert launched == [SOURCE] * 2
 
 
 @pytest.mark.parametrize("fp32_result", [False, True])
-def test_the_operator_keeps_the_rules_of_torch(monkeypatch: pytest.MonkeyPatch, fp32_result: bool) -> None:
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
-    output_projection(*inputs())
+def test_the_operator_keeps_the_rules_of_torch(launched: list[str], fp32_result: bool) -> None:
     operator = torch.ops.omni_neuron.output_projection.default
     torch.library.opcheck(operator, (*inputs(), fp32_result))
+    assert set(launched) == {SOURCE}
 
 
-def test_elsewhere_the_twin_computes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_the_twin_computes_it(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_NEURON_DISABLE_NKI_KERNELS", "1")
     arguments = inputs()
     assert torch.equal(output_projection(*arguments), output_projection_twin(*arguments, False))
     assert torch.equal(output_projection(*arguments, FP32), output_projection_twin(*arguments, True))
+    assert launched == []
 
 
 def test_partial_sums_of_ranks_add_up_without_a_rounding() -> None:

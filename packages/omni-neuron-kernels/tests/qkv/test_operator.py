@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -7,9 +8,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from omni_neuron.distributed.testing import run_ranks
+from omni_neuron.kernels import ranks
 from omni_neuron.kernels.proof import relative_l2, worst_error
 from omni_neuron.kernels.qkv import qkv_projection
-from omni_neuron.kernels.qkv.operator import fits_qkv
+from omni_neuron.kernels.qkv.operator import SOURCE, fits_qkv
 from omni_neuron.kernels.qkv.spec import QKV, arguments
 from omni_neuron.kernels.qkv.twin import qkv_twin
 from omni_neuron.kernels.spec import KERNEL_BAR
@@ -18,18 +20,6 @@ from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device
 
 HEADS = (2, 2, 1)
-
-
-@pytest.fixture
-def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
-
-
-@pytest.fixture
-def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "0")
 
 
 def meta(
@@ -116,9 +106,10 @@ def test_half_a_rotation_is_refused() -> None:
         qkv_projection(*meta(64, 128, HEADS)[:6], heads=HEADS)  # type: ignore[arg-type]
 
 
-def test_no_token_is_no_error(interpreter: None) -> None:
+def test_no_token_is_no_error(launched: list[str]) -> None:
     q, k, v = call(tuple(t[:0] if i in (0, 5, 6) else t for i, t in enumerate(arguments(9, 128, HEADS)[0])))
     assert (q.shape, k.shape, v.shape) == ((2, 128, 0), (2, 128, 0), (1, 0, 128))
+    assert launched == []
 
 
 def call(of: Sequence[Any], group_name: str = "") -> list[Tensor]:
@@ -127,27 +118,36 @@ def call(of: Sequence[Any], group_name: str = "") -> list[Tensor]:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("heads", [HEADS, (2, 0, 0), (0, 1, 3)])
-def test_the_operator_is_the_twin(interpreter: None, dtype: torch.dtype, heads: tuple[int, int, int]) -> None:
+def test_the_operator_is_the_twin(
+    launched: list[str], dtype: torch.dtype, heads: tuple[int, int, int]
+) -> None:
     made = arguments(50, 256, heads, dtype=dtype)
     assert worst_error([tuple(call(made[0]))], QKV.twin(made)) <= KERNEL_BAR[dtype]
+    assert launched == [SOURCE]
 
 
-def test_without_a_kernel_the_twin_answers(no_kernel: None) -> None:
-    of = arguments(9, 96, HEADS, dim=16)[0]
+def test_without_a_kernel_the_twin_answers(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NKI_SIMULATOR", "0")
+    of = arguments(9, 128, HEADS)[0]
     for found, expected in zip(call(of), qkv_twin(*of[:7], of[7:10], of[10]), strict=True):
         assert torch.equal(found, expected)
+    assert launched == []
 
 
-def test_what_does_not_fit_goes_to_the_twin(interpreter: None) -> None:
+def test_what_does_not_fit_goes_to_the_twin(launched: list[str]) -> None:
     made = arguments(9, 96, HEADS, dim=16)
     for found, expected in zip(call(made[0]), QKV.twin(made)[0], strict=True):
         assert torch.equal(found, expected)
+    assert launched == []
 
 
-def on_a_rank(rank: int, ranks: list[Any]) -> tuple[Tensor, ...]:
+def on_a_rank(rank: int, arguments_of: list[Any]) -> tuple[tuple[Tensor, ...], list[str]]:
+    """The results, and the sources that were launched in this process."""
     name = dist.group.WORLD.group_name  # type: ignore[union-attr]
-    get_adapter().register_replica_groups(name, [range(len(ranks))])
-    return tuple(call(ranks[rank], name))
+    get_adapter().register_replica_groups(name, [range(len(arguments_of))])
+    with patch.object(ranks, "load", wraps=ranks.load) as load:
+        found = tuple(call(arguments_of[rank], name))
+    return found, [source for (source,), _ in load.call_args_list]
 
 
 @pytest.mark.parametrize(("simulator", "lnc"), [("0", "1"), ("1", "1"), ("1", "2")])
@@ -156,25 +156,27 @@ def test_two_processes_share_one_norm(monkeypatch: pytest.MonkeyPatch, simulator
     monkeypatch.setenv("NKI_SIMULATOR", simulator)
     monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
     made = arguments(20, 128, HEADS, 2)
-    found = run_ranks(2, on_a_rank, list(made))
+    found, launched = zip(*run_ranks(2, on_a_rank, list(made)), strict=True)
+    assert launched == ([SOURCE] if simulator == "1" else [],) * 2
     assert worst_error(found, QKV.twin(made)) <= KERNEL_BAR[torch.bfloat16]
 
 
-def test_the_operator_obeys_torch(interpreter: None) -> None:
+def test_the_operator_obeys_torch(launched: list[str]) -> None:
     of = arguments(8, 128, HEADS)[0]
     checks = ("test_schema", "test_faketensor")
     operator = torch.ops.omni_neuron.qkv.default
     torch.library.opcheck(operator, (*of[:7], list(of[7:10]), of[10], ""), test_utils=checks)
+    assert set(launched) == {SOURCE}
 
 
 @pytest.mark.parametrize("simulator", ["0", "1"])
-def test_one_graph(monkeypatch: pytest.MonkeyPatch, simulator: str) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+def test_one_graph(launched: list[str], monkeypatch: pytest.MonkeyPatch, simulator: str) -> None:
     monkeypatch.setenv("NKI_SIMULATOR", simulator)
     of = arguments(8, 128, HEADS)[0]
     compiled = torch.compile(lambda *tensors: call((*tensors, *of[7:])), backend="aot_eager", fullgraph=True)
     for found, expected in zip(compiled(*of[:7]), call(of), strict=True):
         assert torch.equal(found, expected)
+    assert launched == ([SOURCE] * 2 if simulator == "1" else [])
 
 
 @pytest.mark.hardware

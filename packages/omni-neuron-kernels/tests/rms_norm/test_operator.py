@@ -4,7 +4,7 @@ from torch import Tensor
 
 from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.rms_norm import rms_norm
-from omni_neuron.kernels.rms_norm.operator import MAX_WIDTH, fits_rms_norm
+from omni_neuron.kernels.rms_norm.operator import MAX_WIDTH, SOURCE, fits_rms_norm
 from omni_neuron.kernels.rms_norm.spec import RMS_NORM, rms_norm_oracle
 from omni_neuron.kernels.rms_norm.twin import rms_norm_twin
 from omni_neuron.kernels.spec import KERNEL_BAR
@@ -21,12 +21,6 @@ def arguments(dtype: torch.dtype, *shape: int) -> tuple[Tensor, Tensor]:
     return x.to(dtype), (1 + 0.3 * torch.randn(shape[-1], generator=generator)).to(dtype)
 
 
-@pytest.fixture
-def interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
-    monkeypatch.setenv("NKI_SIMULATOR", "1")
-
-
 @pytest.mark.hardware
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_against_float64(dtype: torch.dtype) -> None:
@@ -38,29 +32,34 @@ def test_against_float64(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("lnc", ["1", "2"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_in_the_interpreter_the_kernel_runs(
-    interpreter: None, monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, lnc: str
+    launched: list[str], monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, lnc: str
 ) -> None:
     monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", lnc)
     x, weight = arguments(dtype, 2, 3, 35, 96)
     found, twin = rms_norm(x, weight, EPS), rms_norm_twin(x, weight, EPS)
+    assert launched == [SOURCE]
     assert found.dtype == dtype
     assert relative_l2(found, twin) <= KERNEL_BAR[dtype]
 
 
-def test_a_view_is_what_it_shows(interpreter: None) -> None:
+def test_a_view_is_what_it_shows(launched: list[str]) -> None:
     x, weight = arguments(torch.float32, 40, 30)
     view = x.T[:, 4:24]
     assert relative_l2(rms_norm(view, weight[:20], EPS), rms_norm_twin(view, weight[:20], EPS)) <= 1e-6
+    assert launched == [SOURCE]
 
 
-def test_elsewhere_the_twin_runs() -> None:
+def test_elsewhere_the_twin_runs(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NKI_SIMULATOR", "0")
     x, weight = arguments(torch.bfloat16, 7, 24)
     assert torch.equal(rms_norm(x, weight, EPS), rms_norm_twin(x, weight, EPS))
+    assert launched == []
 
 
-def test_what_the_gate_refuses_goes_to_the_twin(interpreter: None) -> None:
+def test_what_the_gate_refuses_goes_to_the_twin(launched: list[str]) -> None:
     x, weight = arguments(torch.bfloat16, 7, 24)
     assert torch.equal(rms_norm(x, weight.float(), EPS), rms_norm_twin(x, weight.float(), EPS))
+    assert launched == []
 
 
 def test_the_gate() -> None:
@@ -83,12 +82,14 @@ def test_a_weight_that_is_no_row_is_refused(shape: tuple[int, ...]) -> None:
         rms_norm(x, torch.ones(shape, dtype=x.dtype), EPS)
 
 
-def test_the_operator_is_sound(interpreter: None) -> None:
+def test_the_operator_is_sound(launched: list[str]) -> None:
     x, weight = arguments(torch.bfloat16, 2, 5, 32)
     torch.library.opcheck(torch.ops.omni_neuron.rms_norm.default, (x, weight, EPS))
+    assert set(launched) == {SOURCE}
 
 
-def test_one_graph(interpreter: None) -> None:
+def test_one_graph(launched: list[str]) -> None:
     x, weight = arguments(torch.bfloat16, 2, 5, 32)
     compiled = torch.compile(rms_norm, backend="aot_eager", fullgraph=True)
     assert torch.equal(compiled(x, weight, EPS), rms_norm(x, weight, EPS))
+    assert launched == [SOURCE] * 2
