@@ -160,3 +160,14 @@ def test_a_reader_that_leaves_is_no_error() -> None:
         heard = process.stderr.read()
         assert process.wait(60) == 141
     assert "error" not in heard
+
+
+def test_a_closed_standard_output_is_no_error() -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m omni_neuron.cli doctor >&-"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert "Error" not in done.stderr
+    assert done.returncode in (0, 1)

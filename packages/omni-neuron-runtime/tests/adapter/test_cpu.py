@@ -83,6 +83,9 @@ def test_an_installed_interpreter_gets_the_kernel(importable: Any, monkeypatch: 
     assert CpuAdapter().nki().__name__ == "some_interpreter"
     kernels = {1: lambda x: x - 1, 2: lambda x: x + 1}
     assert CpuAdapter().wrap_nki(kernels)[2](4) == 5
-    points.write_text(points.read_text() + "y = another\n")
+    points.write_text("[omni_neuron.test_runtime]\nx = no_such_module\n")
+    with pytest.raises(SetupError, match=r"no_such_module, which offers .* install its package anew"):
+        CpuAdapter().nki()
+    points.write_text("[omni_neuron.test_runtime]\nx = some_interpreter\ny = another\n")
     with pytest.raises(SetupError, match=r"another, some_interpreter all offer"):
         CpuAdapter().wrap_nki(lambda x: x)

@@ -160,6 +160,9 @@ def test_the_time_limit_ends_a_launch() -> None:
 def test_the_environment_names_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
     version = nki.jit(lambda: int(nisa.get_nc_version()))
     assert version() == 3
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn9")
+    with pytest.raises(ValueError, match="NEURON_PLATFORM_TARGET_OVERRIDE is 'trn9': use one of"):
+        version()
     monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
     assert version() == 4
     assert simulate(version, target="gen3") == 3

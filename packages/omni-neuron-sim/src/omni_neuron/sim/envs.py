@@ -51,16 +51,16 @@ _TARGETS: dict[str, Generation] = {
 }  # fmt: skip
 
 
-def as_target(name: str) -> Generation:
-    """A generation by any of its names. ValueError for others."""
+def as_target(name: str, source: str = "target") -> Generation:
+    """A generation by any of its names. ValueError, which names the source, for others."""
     if name not in _TARGETS:
-        raise ValueError(f"target is {name!r}: use one of {', '.join(_TARGETS)}.")
+        raise ValueError(f"{source} is {name!r}: use one of {', '.join(_TARGETS)}.")
     return _TARGETS[name]
 
 
 def target() -> Generation:
     """`NEURON_PLATFORM_TARGET_OVERRIDE`: the machine where a launch names none; trn2 when unset."""
-    return as_target(os.environ.get(TARGET) or "trn2")
+    return as_target(os.environ.get(TARGET) or "trn2", TARGET)
 
 
 def precise() -> bool:

@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         debug = debug or envs.debug()
         status = _list_verbs(arguments) if verb is None else _run(verb, arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller, as with `>&-`
+            sys.stdout.flush()
         return status
     except BrokenPipeError as error:
         if not reader_has_left():

@@ -55,7 +55,13 @@ class CpuAdapter:
             raise SetupError(
                 f"{names} all offer {NKI_RUNTIME_GROUP}, but one runs a kernel: uninstall the others."
             )
-        module: ModuleType = offers[0].load()
+        try:
+            module: ModuleType = offers[0].load()
+        except ImportError as error:
+            raise SetupError(
+                f"{offers[0].value}, which offers {NKI_RUNTIME_GROUP}, cannot be imported ({error}): install its "
+                "package anew."
+            ) from error
         return module
 
     def nki_op(
