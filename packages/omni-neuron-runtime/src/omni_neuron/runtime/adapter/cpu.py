@@ -59,8 +59,8 @@ class CpuAdapter:
             module: ModuleType = offers[0].load()
         except ImportError as error:
             raise SetupError(
-                f"{offers[0].value}, which offers {NKI_RUNTIME_GROUP}, cannot be imported ({error}): install its "
-                "package anew."
+                f"{offers[0].value}, which offers {NKI_RUNTIME_GROUP}, cannot be imported ({error}): install "
+                "its package anew."
             ) from error
         return module
 
