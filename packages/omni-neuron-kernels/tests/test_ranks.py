@@ -6,8 +6,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from omni_neuron.distributed.testing import run_ranks
+from omni_neuron.kernels import ranks
 from omni_neuron.kernels.nki import ncc, nisa, nki, nl
-from omni_neuron.kernels.ranks import ALONE, launch_ranks
+from omni_neuron.kernels.ranks import ALONE, launch_ranks, numbered
 from omni_neuron.runtime.adapter import get_adapter
 
 SOURCE = f"{__name__}:gather_kernel"
@@ -78,3 +79,30 @@ def test_a_rank_alone_needs_no_process_group() -> None:
 def test_a_group_that_nobody_registered_is_named() -> None:
     with pytest.raises(KeyError, match="nobody"):
         launch_ranks(SOURCE, "nobody", (torch.zeros(2), 1.0))
+
+
+class Wire:
+    """An adapter of devices, as far as `numbered` asks."""
+
+    name = "neuron"
+
+    def __init__(self, groups: tuple[tuple[int, ...], ...]) -> None:
+        self.groups = groups
+
+    def replica_groups(self, group_name: str) -> tuple[tuple[int, ...], ...]:
+        return self.groups
+
+
+def numbered_on_a_device(rank: int, groups: tuple[tuple[int, ...], ...]) -> Tensor:
+    ranks.get_adapter = lambda: Wire(groups)
+    return numbered(torch.tensor([10, 11]), "group")
+
+
+@pytest.mark.parametrize(
+    ("groups", "tables"), [(((0,), (1,)), ([10], [11])), (((1, 0),), ([10, 11], [10, 11]))]
+)
+def test_what_a_kernel_on_a_device_looks_ranks_up_in(
+    groups: tuple[tuple[int, ...], ...], tables: tuple[list[int], ...]
+) -> None:
+    """A rank alone is the first of its table; a ring knows the ranks of the world."""
+    assert [table.tolist() for table in run_ranks(2, numbered_on_a_device, groups)] == list(tables)
