@@ -6,10 +6,10 @@ same banks, and the tensor engine would wait for the exponential.
 
 from typing import Any
 
+from omni_neuron.kernels.limits import BANK_BYTES, BANK_COLUMNS
 from omni_neuron.kernels.nki import nl
 
-BANK_BYTES = 2048
-COLUMNS = 512  # fp32 columns of a bank
+COLUMNS = BANK_COLUMNS
 SUMS = 4  # first bank of the sums
 
 

@@ -12,6 +12,7 @@ from omni_neuron.kernels.attention.mask import MASKED
 from omni_neuron.kernels.attention.octaves import OCTAVE, on_all_partitions, whole_octaves
 from omni_neuron.kernels.attention.statistics import NORM_MARGIN, SMALL, query_groups
 from omni_neuron.kernels.attention.window import DOUBT, QUERY_BLOCK, above, below, width
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
 
@@ -36,10 +37,10 @@ def choose_paths(
     if len(queries) == 0:
         return [None, None]
     heads, count, blocks = len(queries), queries[0].shape[1], extent[0].shape[2]
-    query_blocks, tiles = -(-count // QUERY_BLOCK), QUERY_BLOCK // TILE
+    query_blocks, tiles = ceil_div(count, QUERY_BLOCK), QUERY_BLOCK // TILE
     # upper bounds, and lower ones with their sign turned, so that both are reduced to a maximum
     edges = nl.ndarray((TILE, 2, heads, query_blocks * tiles), nl.float32)
-    nisa.memset(edges, MASKED, engine=nisa.vector_engine)
+    nisa.memset(edges, MASKED, engine=nisa.engine.vector)
     spreads = _spreads(means, extent)
     before: Any = None
     bank = 0
@@ -84,7 +85,7 @@ def _flags(edge: Any, limit: float) -> Any:
     flags = nl.ndarray((1, 1 + 2 * heads), nl.int32)
     every = nl.ndarray((1, 1), nl.float32)
     nisa.tensor_scalar(every, worst, nl.less_equal, limit)
-    nisa.tensor_copy(flags[:, 0:1], every, engine=nisa.vector_engine)
+    nisa.tensor_copy(flags[:, 0:1], every, engine=nisa.engine.vector)
     inside = nl.ndarray((1, heads), nl.float32)
     nisa.tensor_scalar(inside, widest, nl.less_equal, limit)
     nisa.tensor_scalar(flags[:, nl.ds(1, heads)], inside, nl.subtract, every)
@@ -102,7 +103,7 @@ def _spreads(means: list[Any], extent: list[Any]) -> Any:
     size = means[0].shape[0]
     spreads = nl.ndarray((TILE, heads, 3, blocks), nl.float32)
     ones = nl.ndarray((size, TILE), nl.bfloat16)
-    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    nisa.memset(ones, 1.0, engine=nisa.engine.vector)
     for h in range(heads):
         squares = nl.ndarray(means[h].shape, nl.bfloat16)
         nisa.tensor_tensor(squares, means[h], means[h], nl.multiply)
@@ -123,7 +124,7 @@ def _halves(means: Any, dtype: Any) -> Any:
     fraction in a product in bfloat16."""
     size, shards, blocks = means.shape
     halves = nl.ndarray((size, 2, shards, blocks), dtype)
-    nisa.tensor_copy(halves[:, 0], means, engine=nisa.vector_engine)
+    nisa.tensor_copy(halves[:, 0], means, engine=nisa.engine.vector)
     nisa.tensor_tensor(halves[:, 1], means, halves[:, 0], nl.subtract)
     return halves.reshape((size, 2 * shards * blocks))
 
@@ -144,7 +145,7 @@ def _bounds_of_rows(edges: Any, dots: Any, norms: Any, spread: Any) -> None:
     rows, tiles = norms.shape
     blocks = spread.shape[2]
     level = nl.ndarray((rows, tiles, blocks), nl.float32)
-    nisa.tensor_copy(level, dots[:, :, 0:blocks], engine=nisa.vector_engine)
+    nisa.tensor_copy(level, dots[:, :, 0:blocks], engine=nisa.engine.vector)
     nisa.tensor_tensor(level, level, dots[:, :, blocks : 2 * blocks], nl.add)
     nisa.tensor_tensor(level, level, spread[:, 1].expand_dim(1).broadcast(1, tiles), nl.add)
     low = _reach(spread[:, 2], norms)

@@ -23,6 +23,7 @@ from omni_neuron.kernels.attention.products import add_weighted_values, pairs, w
 from omni_neuron.kernels.attention.results import normalise, store_transposed
 from omni_neuron.kernels.attention.state import keep_state, open_state
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
 SEARCH = 2  # first of the two PSUM banks for the scores of the first step
@@ -49,7 +50,7 @@ class Meeting(nl.NKIObject):
 def exact_pass(head: Any, starts: list[int]) -> None:
     """One head's blocks of queries against the shard."""
     resident = load_shard(head)
-    blocks = -(-head.keys.shape[1] // KEY_BLOCK)
+    blocks = ceil_div(head.keys.shape[1], KEY_BLOCK)
     coming = next_meeting(head, None, starts[0], block_of(head, resident, 0), blocks == 1)
     find_maxima(head, coming, len(coming.pieces))
     for n in range(len(starts) * blocks):
@@ -69,7 +70,7 @@ def exact_pass(head: Any, starts: list[int]) -> None:
         weights = weights_of_rows(head, found[0], here.query, shifts)
         for i in range(len(found)):
             if coming is not None:
-                find_maxima(head, coming, -(-len(coming.pieces) // (len(found) - i)))
+                find_maxima(head, coming, ceil_div(len(coming.pieces), len(found) - i))
             add_weighted_values(sums, found[i], weights, i == 0)
             if i + 1 < len(found):
                 weights = weights_of_rows(head, found[i + 1], here.query, shifts)
@@ -88,9 +89,9 @@ def next_meeting(head: Any, before: Any, start: int, block: Any, last: bool) -> 
         if head.first:
             for i in range(len(rows)):
                 total = state[0 : rows[i][1], i]
-                nisa.memset(total, 0.0, engine=nisa.vector_engine)
-                nisa.memset(total[:, width + 1 : width + 2], NOTHING_SEEN, engine=nisa.vector_engine)
-    chunks = -(-block.keys.shape[1] // COLUMNS)
+                nisa.memset(total, 0.0, engine=nisa.engine.vector)
+                nisa.memset(total[:, width + 1 : width + 2], NOTHING_SEEN, engine=nisa.engine.vector)
+    chunks = ceil_div(block.keys.shape[1], COLUMNS)
     tops = [nl.ndarray((size, chunks), nl.float32) for _, size in rows]
     pieces = [(i, chunk) for i in range(len(rows)) for chunk in range(chunks)]
     return Meeting(start, query, rows, state, block, tops, pieces, last)
@@ -130,7 +131,7 @@ def update_maxima(head: Any, meeting: Any) -> tuple[Any, list[Any]]:
         nisa.tensor_tensor(correction, before, octaves, nl.subtract)
         nisa.activation(correction, nl.exp, correction, scale=OCTAVE)
         corrections.append(correction)
-        nisa.tensor_copy(before, octaves, engine=nisa.vector_engine)
+        nisa.tensor_copy(before, octaves, engine=nisa.engine.vector)
         shift_rows(shifts[:, nl.ds(offset, size)], octaves, head.scale, SEARCH + i % 2)
     return shifts, corrections
 

@@ -8,12 +8,12 @@ from torch import Tensor
 from omni_neuron.kernels.attention.twin import attention_twin
 from omni_neuron.kernels.attention.window import KEY_BLOCK
 from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.limits import DTYPES, PARTITIONS
 from omni_neuron.kernels.operator import kernel_operator, launch
 
 SOURCE = "omni_neuron.kernels.attention.flash_kernel:flash_attention_kernel"
 MAX_HEADS = 512
 MAX_KEYS = 131_072
-MAX_DIM = 128
 MAX_BLOCKS = 256  # of 2,048 keys, of all ranks: the means of more do not fit a bank of PSUM
 ROOM = 190_000  # bytes of a partition of SBUF for what `bounds` keeps of all heads
 
@@ -35,12 +35,12 @@ def fits_flash_attention(
     lengths = 0 if key_lengths is None else key_lengths.numel()
     room = 14 * heads * math.ceil(queries / 128) + 24 * heads * blocks + lengths * keys.shape[2] // 16
     return (
-        query.dtype in (torch.bfloat16, torch.float32)
+        query.dtype in DTYPES
         and query.dtype == keys.dtype == values.dtype
         and keys.shape[:2] == (heads, dim)
         and values.shape == (heads, keys.shape[2], dim)
         and 0 < heads <= MAX_HEADS
-        and 0 < dim <= MAX_DIM
+        and 0 < dim <= PARTITIONS
         and 0 < queries <= MAX_KEYS
         and 0 < keys.shape[2] <= MAX_KEYS
         and blocks <= MAX_BLOCKS

@@ -6,6 +6,7 @@ from typing import Any
 from omni_neuron.kernels.attention.banks import SUMS, in_bank
 from omni_neuron.kernels.attention.key_blocks import TILE, load_block
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
 RESIDENT_KEYS = 8192  # so many stay in SBUF for all queries of a head; more are streamed for each block
@@ -50,7 +51,7 @@ def load_shard(head: Any) -> list[Any]:
     keys = head.keys.shape[1]
     blocks = []
     if keys <= RESIDENT_KEYS:
-        for index in range(-(-keys // KEY_BLOCK)):
+        for index in range(ceil_div(keys, KEY_BLOCK)):
             blocks.append(block_of(head, [], index))
     return blocks
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from omni_neuron.kernels.attention.window import KEY_BLOCK
+from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.nki import nisa, nl
 
-TILE = 128
+TILE = PARTITIONS  # keys, or queries, that stand on partitions at once
 
 
 def tile_counts(keys: int, start: int) -> tuple[int, int]:
@@ -57,6 +58,6 @@ def _extended(rows: Any) -> Any:
     values = nl.ndarray((partitions, tiles, width), rows.dtype)
     nisa.dma_copy(values, rows)
     extended = nl.ndarray((partitions, tiles, width + 1), rows.dtype)
-    nisa.tensor_copy(extended[:, :, 0:width], values, engine=nisa.vector_engine)
-    nisa.memset(extended[:, :, width : width + 1], 1.0, engine=nisa.vector_engine)
+    nisa.tensor_copy(extended[:, :, 0:width], values, engine=nisa.engine.vector)
+    nisa.memset(extended[:, :, width : width + 1], 1.0, engine=nisa.engine.vector)
     return extended

@@ -18,7 +18,7 @@ def valid_keys(lengths: Any, index: Any) -> Any:
     else:
         nisa.dma_copy(whole, lengths.ap(everywhere, scalar_offset=index))
     length = nl.ndarray((TILE, 1), nl.float32)
-    nisa.tensor_copy(length, whole, engine=nisa.vector_engine)
+    nisa.tensor_copy(length, whole, engine=nisa.engine.vector)
     return length
 
 
@@ -58,7 +58,7 @@ def masked_maximum(dst: Any, data: Any, first_key: int, length: Any) -> None:
         return
     rows = data.shape[0]
     begin = nl.ndarray((rows, 1), nl.float32)
-    nisa.memset(begin, 0.0, engine=nisa.vector_engine)
+    nisa.memset(begin, 0.0, engine=nisa.engine.vector)
     kept = nl.ndarray(data.shape, nl.float32)
     nisa.range_select(
         kept, data, nl.greater_equal, nl.less, begin, length[0:rows], reduce_res=dst, range_start=first_key

@@ -61,7 +61,7 @@ def weights_of_rows(head: Any, pair: list[Any], query: Any, shifts: Any) -> Any:
     scores = scores_of(pair, query, 0)
     rows, tiles, _ = scores.shape
     ones = nl.ndarray((shifts.shape[0], rows), nl.bfloat16)
-    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    nisa.memset(ones, 1.0, engine=nisa.engine.vector)
     for j in range(tiles):
         nisa.nc_matmul(scores[:, j], ones, shifts, accumulate=True)
     weights = nl.ndarray(scores.shape, head.values.dtype)

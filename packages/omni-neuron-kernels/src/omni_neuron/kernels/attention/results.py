@@ -24,7 +24,7 @@ def merge_state(done: Any) -> tuple[Any, int, list[Any]]:
         if not (head.first and head.last):
             total = state[0 : sums[i].shape[0], i, 0 : width + 1]
             if head.first:
-                nisa.tensor_copy(total, sums[i], engine=nisa.vector_engine)
+                nisa.tensor_copy(total, sums[i], engine=nisa.engine.vector)
             else:
                 nisa.tensor_tensor(total, total, sums[i], nl.add)
         if head.last:
@@ -52,7 +52,8 @@ def store_transposed(head: Any, start: int, results: list[Any], turn: int) -> No
     width, count = head.query.shape[0], min(QUERY_BLOCK, head.query.shape[1] - start)
     turned = in_bank((width, count), head.values.dtype, 2 * (turn % 2))
     for i in range(len(results)):
-        nisa.nc_transpose(turned[:, nl.ds(i * TILE, results[i].shape[0])], results[i])
+        part = turned[:, nl.ds(i * TILE, results[i].shape[0])]
+        nisa.nc_transpose(part, results[i], engine=nisa.engine.tensor)
     block = nl.ndarray((width, count), head.values.dtype)
-    nisa.tensor_copy(block, turned, engine=nisa.vector_engine)
+    nisa.tensor_copy(block, turned, engine=nisa.engine.vector)
     nisa.dma_copy(head.out[:, nl.ds(start, count)], block)

@@ -15,6 +15,7 @@ from omni_neuron.kernels.attention.sharing import shared_heads
 from omni_neuron.kernels.attention.state import new_states
 from omni_neuron.kernels.attention.statistics import key_statistics, query_norms
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import ncc, nisa, nki, nl
 from omni_neuron.kernels.tiles import cores, share
 
@@ -118,7 +119,7 @@ def _exchange_statistics(keys: Any, key_lengths: Any, group: Any, ranks: int) ->
     heads, width, count = keys.shape
     first, last = share(heads)
     length = _length(key_lengths, 0, group)
-    shape = (width + 2, heads, -(-count // KEY_BLOCK))
+    shape = (width + 2, heads, ceil_div(count, KEY_BLOCK))
     own = nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm, name="own_statistics")
     if last > first:
         mine = nl.ds(first, last - first)
@@ -130,7 +131,7 @@ def _exchange_statistics(keys: Any, key_lengths: Any, group: Any, ranks: int) ->
         nisa.core_barrier(own, (0, 1))
     if ranks == 1:
         return own
-    shape = (ranks * (width + 2), heads, -(-count // KEY_BLOCK))
+    shape = (ranks * (width + 2), heads, ceil_div(count, KEY_BLOCK))
     every = nl.ndarray(shape, nl.float32, buffer=nl.shared_hbm, name="statistics")
     ncc.all_gather([own], [every], group, 0)
     return every

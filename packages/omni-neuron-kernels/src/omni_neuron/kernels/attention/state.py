@@ -9,6 +9,7 @@ from typing import Any
 
 from omni_neuron.kernels.attention.key_blocks import TILE
 from omni_neuron.kernels.attention.window import QUERY_BLOCK
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
 TILES = QUERY_BLOCK // TILE
@@ -17,7 +18,7 @@ RESIDENT_BYTES = 64 * 1024  # of a partition of SBUF
 
 def new_states(heads: int, queries: int, width: int) -> list[Any]:
     """States of some heads: each `[128, blocks, 4, width + 2]` in SBUF, or with blocks first in HBM."""
-    blocks = -(-queries // QUERY_BLOCK)
+    blocks = ceil_div(queries, QUERY_BLOCK)
     states = []
     resident = heads * blocks * TILES * (width + 2) * 4 <= RESIDENT_BYTES
     for _ in range(heads):

@@ -10,6 +10,7 @@ from omni_neuron.kernels.attention.banks import COLUMNS, SUMS, in_bank
 from omni_neuron.kernels.attention.key_blocks import TILE
 from omni_neuron.kernels.attention.mask import MASKED, masked_maximum
 from omni_neuron.kernels.attention.window import KEY_BLOCK
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
 # Squares are rounded to bfloat16 before they are summed, by 2^-10 of a norm; the rest, 0.68 %, is for the
@@ -28,10 +29,10 @@ def key_statistics(keys: list[Any], lengths: list[Any]) -> list[Any]:
     of how many keys count, or None for all.
     """
     size, count = keys[0].shape
-    heads, blocks = len(keys), -(-count // KEY_BLOCK)
+    heads, blocks = len(keys), ceil_div(count, KEY_BLOCK)
     means = nl.ndarray((size, heads, blocks), nl.float32)
     extent = nl.ndarray((1, heads, 2, blocks), nl.float32)
-    nisa.memset(extent, 0.0, engine=nisa.vector_engine)
+    nisa.memset(extent, 0.0, engine=nisa.engine.vector)
     farthest = nl.ndarray((TILE, heads, blocks), nl.float32)
     before: Any = None
     for h in range(heads):
@@ -92,11 +93,11 @@ def _squared_distances(key: Any, mean: Any, bank: int) -> Any:
     squares = nl.ndarray((size, here), nl.bfloat16)
     nisa.activation(squares, nl.square, key, bias=away)
     ones = nl.ndarray((size, 1), nl.bfloat16)
-    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
-    tiles = -(-here // TILE)
+    nisa.memset(ones, 1.0, engine=nisa.engine.vector)
+    tiles = ceil_div(here, TILE)
     distance = in_bank((TILE, tiles), nl.float32, bank)
     if here % TILE:
-        nisa.memset(distance, 0.0, engine=nisa.vector_engine)
+        nisa.memset(distance, 0.0, engine=nisa.engine.vector)
     for t in range(tiles):
         rows = min(TILE, here - t * TILE)
         own = squares[:, nl.ds(t * TILE, rows)]
@@ -125,10 +126,10 @@ def query_norms(queries: list[Any]) -> Any:
     if len(queries) == 0:
         return None
     size, count = queries[0].shape
-    norms = nl.ndarray((TILE, len(queries), -(-count // TILE)), nl.float32)
-    nisa.memset(norms, 0.0, engine=nisa.vector_engine)
+    norms = nl.ndarray((TILE, len(queries), ceil_div(count, TILE)), nl.float32)
+    nisa.memset(norms, 0.0, engine=nisa.engine.vector)
     ones = nl.ndarray((size, 1), nl.bfloat16)
-    nisa.memset(ones, 1.0, engine=nisa.vector_engine)
+    nisa.memset(ones, 1.0, engine=nisa.engine.vector)
     bank = 0
     for h in range(len(queries)):
         for first, rows, tiles in query_groups(count, 1):

@@ -13,6 +13,7 @@ from omni_neuron.kernels.attention.products import add_weighted_values, pairs, w
 from omni_neuron.kernels.attention.results import merge_state, store_transposed
 from omni_neuron.kernels.attention.state import open_state
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
 
@@ -50,7 +51,7 @@ def window_pass(jobs: list[Any], shifts: Any) -> None:
                 nisa.tensor_scalar(bias, added, nl.add, shift)
             sums = new_sums(head, start)
             state = open_state(head.state, block, head.query.shape[0], head.first)
-            blocks = -(-head.keys.shape[1] // KEY_BLOCK)
+            blocks = ceil_div(head.keys.shape[1], KEY_BLOCK)
             following = block_of(head, resident, 0)
             for index in range(blocks):
                 tiles = pairs(following.tiles)
