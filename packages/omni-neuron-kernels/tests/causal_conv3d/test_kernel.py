@@ -58,7 +58,7 @@ def test_little_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What large layers do, at a size that the interpreter runs quickly."""
-    monkeypatch.setattr(plans, "SBUF_BYTES", sbuf)
+    monkeypatch.setattr(plans, "ROOM_BYTES", sbuf)
     monkeypatch.setattr(plans, "RESIDENT_BYTES", resident)
     monkeypatch.setattr(plans, "WEIGHT_SET_BYTES", weight_set)
     monkeypatch.setattr(plans, "NARROWEST_BAND", 8)

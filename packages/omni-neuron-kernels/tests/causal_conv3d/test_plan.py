@@ -3,8 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omni_neuron.kernels.causal_conv3d.plan import (
-    PARTITIONS,
-    SBUF_BYTES,
+    ROOM_BYTES,
     contraction,
     last_offset,
     output_spans,
@@ -12,6 +11,7 @@ from omni_neuron.kernels.causal_conv3d.plan import (
     tile_rows,
     weight_sets,
 )
+from omni_neuron.kernels.limits import PARTITIONS
 
 # Inputs, outputs, kt, kh, and the image per latent pixel, of every convolution of stride 1 in the decoders.
 DECODER_21 = [
@@ -89,7 +89,7 @@ def test_every_layer_of_the_decoders_fits(
         lines = 2 * rows + 2 * kt * sum(
             tile_rows(copies, side, stack, rows) for _, _, copies in contraction(inputs, side)
         )
-        assert weights[1] + lines * (wide + side - 1) * itemsize <= SBUF_BYTES
+        assert weights[1] + lines * (wide + side - 1) * itemsize <= ROOM_BYTES
 
 
 def test_what_does_not_fit_has_no_rows() -> None:

@@ -2,9 +2,9 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from omni_neuron.kernels.mlp.room import tiles_per_pass
+from omni_neuron.kernels.limits import BANKS
+from omni_neuron.kernels.mlp.plan import tiles_per_pass
 from omni_neuron.kernels.mlp.spec import MLP
-from omni_neuron.kernels.output_projection.room import BANKS
 from omni_neuron.kernels.proof import prove
 from omni_neuron.kernels.spec import Case
 
@@ -36,7 +36,7 @@ def test_any_shape_is_its_twin(
     assert proof.kernel_error <= proof.kernel_bar
 
 
-def test_sbuf_holds_what_the_room_says() -> None:
+def test_sbuf_holds_what_the_plan_says() -> None:
     """The widest inner activation of eight tiles; two full passes keep all buffers alive."""
     hidden, dtype = 256, torch.bfloat16
     blocks = max(n for n in range(1, 200) if tiles_per_pass(hidden, n * 128, dtype.itemsize) == BANKS)

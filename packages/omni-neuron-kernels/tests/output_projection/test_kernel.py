@@ -3,7 +3,8 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from omni_neuron.kernels.output_projection.room import BANKS, RESIDENT_TILES, fits_whole, tiles_per_pass
+from omni_neuron.kernels.limits import BANKS
+from omni_neuron.kernels.output_projection.plan import RESIDENT_TILES, fits_whole, tiles_per_pass
 from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
 from omni_neuron.kernels.proof import prove
 from omni_neuron.kernels.spec import Case
@@ -38,7 +39,7 @@ def test_any_shape_is_its_twin(
 @pytest.mark.parametrize(
     ("whole", "width", "dtype"), [(True, 1024, torch.bfloat16), (False, 1100, torch.float32)]
 )
-def test_sbuf_holds_what_the_room_says(whole: bool, width: int, dtype: torch.dtype) -> None:
+def test_sbuf_holds_what_the_plan_says(whole: bool, width: int, dtype: torch.dtype) -> None:
     """The most heads whose weight stays, or streams past eight tiles.
 
     Three full passes keep all buffers alive, and the interpreter refuses what does not fit.

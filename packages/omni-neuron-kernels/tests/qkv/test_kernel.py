@@ -5,9 +5,10 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.proof import interpret, profiled, worst_error
 from omni_neuron.kernels.qkv import setting
-from omni_neuron.kernels.qkv.shapes import PARTITIONS, block_tokens, resident_bytes
+from omni_neuron.kernels.qkv.plan import block_tokens, resident_bytes
 from omni_neuron.kernels.qkv.spec import QKV, arguments
 from omni_neuron.kernels.spec import KERNEL_BAR, Case
 

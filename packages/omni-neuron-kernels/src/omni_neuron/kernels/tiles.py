@@ -2,11 +2,10 @@
 
 from typing import Any
 
+from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 
-PARTITIONS = 128
-MOVING_COLUMNS = 512  # of a matmul
-RESERVE = 4096  # bytes of a partition that small tiles may take beside rotations
+RESERVE = 4096  # bytes of a partition left for small tiles outside of rotations
 
 
 def cores() -> tuple[int, int]:
@@ -19,13 +18,13 @@ def cores() -> tuple[int, int]:
 def share(count: int) -> tuple[int, int]:
     """The part of `count` pieces of work that this core does: first piece and the one after the last."""
     core, of = cores()
-    each = -(-count // of)
+    each = ceil_div(count, of)
     return min(core * each, count), min((core + 1) * each, count)
 
 
 def own_rows(rows: int) -> list[Any]:
     """(start, size) of this core's tiles of at most 128 rows."""
-    first, last = share(-(-rows // PARTITIONS))
+    first, last = share(ceil_div(rows, PARTITIONS))
     return [(t * PARTITIONS, min(PARTITIONS, rows - t * PARTITIONS)) for t in range(first, last)]
 
 
@@ -38,7 +37,7 @@ def broadcast_row(row: Any, first: int, width: int) -> Any:
 
 
 def row_of_ones() -> Any:
-    """What `spread_row` multiplies with."""
+    """fp32 `[1, 128]` of ones, which `spread_row` multiplies with."""
     ones = nl.ndarray((1, PARTITIONS), nl.float32)
     nisa.memset(ones, 1.0)
     return ones
@@ -51,8 +50,8 @@ def spread_row(row: Any, ones: Any, offset: float = 0.0) -> Any:
     """
     width = row.shape[0]
     tile = nl.ndarray((PARTITIONS, width), nl.float32)
-    for first in range(0, width, MOVING_COLUMNS):
-        columns = min(MOVING_COLUMNS, width - first)
+    for first in range(0, width, BANK_COLUMNS):
+        columns = min(BANK_COLUMNS, width - first)
         part = nl.ds(first, columns)
         piece = nl.ndarray((1, columns), nl.float32)
         nisa.dma_copy(piece, row.reshape((1, width))[:, part])

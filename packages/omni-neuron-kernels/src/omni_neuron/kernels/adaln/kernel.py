@@ -13,6 +13,7 @@ Without an update the statistics are taken in the second stage, by the Scalar an
 
 from typing import Any
 
+from omni_neuron.kernels.limits import ceil_div
 from omni_neuron.kernels.nki import nisa, nki, nl
 from omni_neuron.kernels.tiles import (
     RESERVE,
@@ -152,10 +153,12 @@ def _moments_on_scalar(moments: Any, t: Any, spare: Any) -> None:
 
 
 def _moments_on_vector(moments: Any, t: Any) -> None:
-    """The same from the moments of pieces, each about its own mean."""
+    """Mean and mean square about it, from the moments of pieces, each about its own mean."""
     rows, width = t.shape
-    pieces = -(-width // STATISTICS_COLUMNS)
-    columns = -(-width // pieces)  # equal ones: the moments of the odd columns of a single one do not exist
+    pieces = ceil_div(width, STATISTICS_COLUMNS)
+    columns = ceil_div(
+        width, pieces
+    )  # equal ones: the moments of the odd columns of a single one do not exist
     statistics = nl.ndarray((rows, 6 * pieces), nl.float32)
     for piece in range(pieces):
         part = nl.ds(piece * columns, min(columns, width - piece * columns))

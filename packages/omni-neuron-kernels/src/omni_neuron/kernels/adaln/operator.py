@@ -7,6 +7,7 @@ from torch import Tensor
 
 from omni_neuron.kernels.adaln.twin import adaln_twin
 from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.limits import DTYPES
 from omni_neuron.kernels.operator import kernel_operator, launch
 from omni_neuron.kernels.shapes import require_dims, require_shape
 
@@ -23,7 +24,7 @@ def fits_adaln(
     """
     vectors = [v for v in (scale, shift, gate) if v is not None]
     return (
-        x.dtype in (torch.bfloat16, torch.float32)
+        x.dtype in DTYPES
         and x.numel() > 0
         and x.shape[-1] <= MAX_WIDTH
         and (update is None or update.dtype == x.dtype)

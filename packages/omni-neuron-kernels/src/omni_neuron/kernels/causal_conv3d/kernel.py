@@ -9,14 +9,9 @@ and arrive in long runs. `plan` says how channels that do not fill the PE are st
 from typing import Any
 
 from omni_neuron.kernels.causal_conv3d.loads import load_frame, load_weights
-from omni_neuron.kernels.causal_conv3d.plan import (
-    BLOCKS_AT_ONCE,
-    PARTITIONS,
-    contraction,
-    last_offset,
-    plan,
-)
+from omni_neuron.kernels.causal_conv3d.plan import BLOCKS_AT_ONCE, contraction, last_offset, plan
 from omni_neuron.kernels.causal_conv3d.schedule import own_steps, passes, psum_blocks
+from omni_neuron.kernels.limits import PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nki, nl
 from omni_neuron.kernels.tiles import itemsize
 
@@ -64,7 +59,7 @@ def causal_conv3d_kernel(x: Any, weight: Any, bias: Any, history: Any) -> Any:
 def fetch(x: Any, history: Any, chunks: Any, kt: int, side: int, stack: int, step: Any) -> Any:
     """The frames that a step needs and the one before it did not; None for one of zeros."""
     b, t, (top, rows, left, columns) = step
-    area = (top, -(-rows // stack) * stack, left, columns)
+    area = (top, ceil_div(rows, stack) * stack, left, columns)
     found = []
     for frame in range(t if t == 0 else t + kt - 1, t + kt):
         if frame >= kt - 1:
@@ -92,7 +87,7 @@ def convolve(
     b, t, (top, rows, left, wide) = step
     start, total, stack = span
     height, width = out.shape[3], out.shape[4]
-    lines = -(-rows // stack)
+    lines = ceil_div(rows, stack)
     result = nl.ndarray((stack * size, lines, wide), out.dtype)
     blocks = psum_blocks(lines, wide)
     taps = passes(chunks, window, side, stack)
@@ -129,7 +124,7 @@ def convolve(
             i0, i1, w0, w1 = together[k]
             evict(result[:, i0:i1, w0:w1], sums[k], columns[first // PARTITIONS], (group + k) % 2)
     for row in range(stack):
-        count = -(-(rows - row) // stack)
+        count = ceil_div(max(rows - row, 0), stack)
         if count > 0:
             below = top + row + stack * (count - 1) + 1
             target = out[b, nl.ds(start + first, size), t, top + row : below : stack, nl.ds(left, wide)]

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from omni_neuron.kernels.causal_conv3d.plan import PARTITIONS, last_offset, tile_rows
+from omni_neuron.kernels.causal_conv3d.plan import last_offset, tile_rows
+from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.nki import nisa, nl
 
 

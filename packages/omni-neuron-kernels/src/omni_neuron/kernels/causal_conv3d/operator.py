@@ -1,11 +1,11 @@
 """Causal 3-D convolution for models: the kernel where it can run, its twin elsewhere."""
 
-import torch
 from torch import Tensor
 
 from omni_neuron.kernels.causal_conv3d.plan import plan
 from omni_neuron.kernels.causal_conv3d.twin import causal_conv3d_twin
 from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.limits import DTYPES
 from omni_neuron.kernels.operator import kernel_operator, launch
 from omni_neuron.kernels.shapes import require_dims, require_shape
 from omni_neuron.runtime.errors import InputError
@@ -23,7 +23,7 @@ def fits_causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor 
     kt, kh, kw, inputs, outputs = weight.shape
     height, width = x.shape[3:]
     return (
-        x.dtype in (torch.bfloat16, torch.float32)
+        x.dtype in DTYPES
         and all(given is None or given.dtype == x.dtype for given in (weight, bias, history))
         and (kt, kh, kw) in KERNEL_SIZES
         and x.numel() > 0

@@ -7,11 +7,11 @@ column, and a chunk of up to 14 channels as 9 copies, shifted by columns and row
 at once: `stack` rows need `stack + 2` row offsets of the input where they would need `3 * stack`.
 """
 
-PARTITIONS = 128
-SBUF_BYTES = 200 * 1024  # of a partition, 8 KiB less than a kernel may use on trn2
+from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS, SBUF_BYTES, ceil_div
+
+ROOM_BYTES = SBUF_BYTES - 8 * 1024  # of a partition; biases and the like take the rest
 RESIDENT_BYTES = 104 * 1024  # weights of all output channels stay in SBUF up to this size
 WEIGHT_SET_BYTES = 56 * 1024  # else as many at a time as fit here, twice
-PSUM_COLUMNS = 512
 BLOCKS_AT_ONCE = 4  # PSUM banks that share a stationary tile; as many are evicted meanwhile
 WANTED_ROWS = 8  # per step where SBUF allows, so that a halo of two rows costs little
 ENOUGH_ROWS = 4
@@ -29,7 +29,7 @@ def contraction(channels: int, side: int) -> list[Chunk]:
     while first < channels:
         left = channels - first
         most, copies = PARTITIONS, 1
-        if side == 3 and 3 * (left // 42) + min(3, -(-(left % 42) // 14)) < 9:
+        if side == 3 and 3 * (left // 42) + min(3, ceil_div(left % 42, 14)) < 9:
             most, copies = (42, 3) if left > 28 else (14, 9)
         count = min(left, most)
         chunks.append((first, count, copies))
@@ -121,13 +121,13 @@ def plan(inputs: int, outputs: int, kt: int, side: int, height: int, width: int,
     for most_stacked in (4, 2, 1):
         sets, weights, weights_ahead = weight_sets(chunks, outputs, kt, side, most_stacked, itemsize)
         stack = sets[-1][-1][2]
-        for bands in range(1, -(-width // NARROWEST_BAND) + 1):
-            wide = -(-width // bands)
-            wanted = max(WANTED_ROWS, BLOCKS_AT_ONCE * max(PSUM_COLUMNS // wide, 1))
+        for bands in range(1, ceil_div(width, NARROWEST_BAND) + 1):
+            wide = ceil_div(width, bands)
+            wanted = max(WANTED_ROWS, BLOCKS_AT_ONCE * max(BANK_COLUMNS // wide, 1))
             most = min(wanted, height + stack - 1)
             row_bytes = (wide + side - 1) * itemsize
             for ahead in (True, False):
-                rows = rows_that_fit(chunks, kt, side, stack, ahead, most, row_bytes, SBUF_BYTES - weights)
+                rows = rows_that_fit(chunks, kt, side, stack, ahead, most, row_bytes, ROOM_BYTES - weights)
                 found = (sets, stack, rows, wide, weights_ahead, ahead)
                 if ahead and rows >= min(ENOUGH_ROWS, height):
                     return found

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from omni_neuron.kernels.causal_conv3d.plan import PSUM_COLUMNS, last_offset
+from omni_neuron.kernels.causal_conv3d.plan import last_offset
+from omni_neuron.kernels.limits import BANK_COLUMNS, ceil_div
 from omni_neuron.kernels.tiles import share
 
 
@@ -11,10 +12,11 @@ def own_steps(batch: int, frames: int, height: int, width: int, rows: int, wide:
 
     The cores share the rows. Within one area a step needs one frame that the step before it did not hold.
     """
-    first, last = share(-(-height // stack))
+    first, last = share(ceil_div(height, stack))
     first, last = first * stack, min(last * stack, height)
-    bands = max(-(-(last - first) // rows), 1)
-    each = max(-(-(last - first) // (bands * stack)), 1) * stack
+    own = max(last - first, 0)
+    bands = max(ceil_div(own, rows), 1)
+    each = max(ceil_div(own, bands * stack), 1) * stack
     steps = []
     for b in range(batch):
         for top in range(first, last, each):
@@ -49,10 +51,10 @@ def passes(chunks: Any, window: Any, side: int, stack: int) -> Any:
 
 def psum_blocks(lines: int, width: int) -> Any:
     """(first line, end, first column, end) of pieces that fill a PSUM bank each."""
-    pieces = -(-width // PSUM_COLUMNS)
-    wide = -(-width // pieces)
-    tall = PSUM_COLUMNS // wide
-    tall = -(-lines // -(-lines // tall))
+    pieces = ceil_div(width, BANK_COLUMNS)
+    wide = ceil_div(width, pieces)
+    tall = BANK_COLUMNS // wide
+    tall = ceil_div(lines, ceil_div(lines, tall))
     blocks = []
     for i in range(0, lines, tall):
         blocks += [(i, min(i + tall, lines), w, min(w + wide, width)) for w in range(0, width, wide)]

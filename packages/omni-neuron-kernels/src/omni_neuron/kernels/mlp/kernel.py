@@ -11,26 +11,23 @@ half of the tiles of 128 tokens.
 
 from typing import Any
 
-from omni_neuron.kernels.mlp.room import ROWS, blocks_across, tiles_per_pass
+from omni_neuron.kernels.limits import BANK_BYTES, BANK_COLUMNS, PARTITIONS, ceil_div
+from omni_neuron.kernels.mlp.plan import ROWS, blocks_across, tiles_per_pass
 from omni_neuron.kernels.nki import nisa, nki, nl
-from omni_neuron.kernels.output_projection.columns import (
-    bias_part,
-    bias_tiles,
-    buffers,
-    project_columns,
-)
-from omni_neuron.kernels.output_projection.room import (
-    BANK_COLUMNS,
-    PARTITIONS,
+from omni_neuron.kernels.streamed_product.plan import (
     banks_across,
     block_size,
     blocks,
     passes,
     ring_slots,
 )
+from omni_neuron.kernels.streamed_product.product import (
+    bias_part,
+    bias_tiles,
+    buffers,
+    project_columns,
+)
 from omni_neuron.kernels.tiles import itemsize, share
-
-BANK_BYTES = 2048
 
 
 @nki.jit
@@ -63,7 +60,8 @@ def mlp_kernel(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, fp32_result: bool) ->
         inner_bias = _channel_bias(b1)
         bias = bias_tiles(b2, 0, hidden)
         seen, turn = 0, 0
-        for g, (start, count) in enumerate(groups):
+        for g in range(len(groups)):
+            start, count = groups[g]
             for block in range(0, blocks(inner), across):
                 channels = nl.ds(block * PARTITIONS, min(across * PARTITIONS, inner - block * PARTITIONS))
                 _activate(active, turned, w1[:, channels], inner_bias, block, count, inner_ring, seen)
@@ -78,7 +76,7 @@ def mlp_kernel(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, fp32_result: bool) ->
                 if g + 1 < len(groups) and s < blocks(groups[g + 1][1]):
                     _transpose(turned, x, groups[g + 1], s, rows)
             if g + 1 < len(groups):
-                for t in range(-(-hidden // step), blocks(groups[g + 1][1])):
+                for t in range(ceil_div(hidden, step), blocks(groups[g + 1][1])):
                     _transpose(turned, x, groups[g + 1], t, rows)
     return out
 
@@ -96,7 +94,8 @@ def _transpose(turned: Any, x: Any, group: tuple[int, int], tile: int, rows: lis
     starts = [(k, min(most, full - k), PARTITIONS) for k in range(0, full, most)]
     if full < blocks(hidden):
         starts += [(full, 1, hidden - full * PARTITIONS)]
-    for i, (k, number, depth) in enumerate(starts):
+    for i in range(len(starts)):
+        k, number, depth = starts[i]
         bank = nl.ndarray((depth, number, PARTITIONS), x.dtype, buffer=nl.psum)
         for j in range(number):
             columns = nl.ds((k + j) * PARTITIONS, depth)
@@ -142,7 +141,8 @@ def _activate(
         for c in range(blocks(channels)):
             lanes = block_size(channels, c)
             stationary = piece[0:depth, nl.ds(c * PARTITIONS, lanes)]
-            for s, (start, wide) in enumerate(stretches):
+            for s in range(len(stretches)):
+                start, wide = stretches[s]
                 moving = turned[0:depth, k, nl.ds(start, wide)]
                 nisa.nc_matmul(sums[c][s], stationary, moving, accumulate=k > 0)
                 if k == blocks(hidden) - 1:

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor
 
+from omni_neuron.kernels.dtypes import wants_fp32
 from omni_neuron.kernels.gate import can_run_kernel
-from omni_neuron.kernels.mlp.room import tiles_per_pass
+from omni_neuron.kernels.limits import DTYPES
+from omni_neuron.kernels.mlp.plan import tiles_per_pass
 from omni_neuron.kernels.mlp.twin import mlp_twin
 from omni_neuron.kernels.operator import kernel_operator, launch
-from omni_neuron.kernels.output_projection.operator import DTYPES, wants_fp32
 from omni_neuron.kernels.shapes import require_dims, require_shape
 
 SOURCE = "omni_neuron.kernels.mlp.kernel:mlp_kernel"

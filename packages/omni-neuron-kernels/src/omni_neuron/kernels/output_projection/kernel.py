@@ -8,24 +8,21 @@ weight is read by both.
 
 from typing import Any
 
+from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nki, nl
-from omni_neuron.kernels.output_projection.columns import (
+from omni_neuron.kernels.output_projection.plan import RESIDENT_TILES, fits_whole, tiles_per_pass
+from omni_neuron.kernels.streamed_product.plan import (
+    banks_across,
+    block_size,
+    blocks,
+    passes,
+    ring_slots,
+)
+from omni_neuron.kernels.streamed_product.product import (
     bias_part,
     bias_tiles,
     buffers,
     project_columns,
-)
-from omni_neuron.kernels.output_projection.room import (
-    BANK_COLUMNS,
-    PARTITIONS,
-    RESIDENT_TILES,
-    banks_across,
-    block_size,
-    blocks,
-    fits_whole,
-    passes,
-    ring_slots,
-    tiles_per_pass,
 )
 from omni_neuron.kernels.tiles import itemsize, share
 
@@ -50,13 +47,16 @@ def output_projection_kernel(attention: Any, weight: Any, bias: Any, fp32_result
         groups = passes(0, tokens, most)
         size = groups[0][1]
         step = BANK_COLUMNS * banks_across(blocks(size), each)
-        pieces = blocks(inner) * -(-(last - first) // step)
-        stays = [nl.ndarray((PARTITIONS, blocks(inner), size), attention.dtype) for _ in groups[0:2]]
+        pieces = blocks(inner) * ceil_div(last - first, step)
+        stays = []
+        for _ in range(min(2, len(groups))):
+            stays.append(nl.ndarray((PARTITIONS, blocks(inner), size), attention.dtype))
         ring = buffers(pieces if whole else ring_slots(step, each), step, weight.dtype)
         results = buffers(blocks(size), step, dtype)
         added = bias_tiles(bias, first, last)
         turn = 0
-        for g, (start, count) in enumerate(groups):
+        for g in range(len(groups)):
+            start, count = groups[g]
             inputs = stays[g % 2]
             for k in range(blocks(inner)):
                 depth = block_size(inner, k)

@@ -3,15 +3,15 @@
 import torch
 from torch import Tensor
 
+from omni_neuron.kernels.dtypes import wants_fp32
 from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.limits import DTYPES
 from omni_neuron.kernels.operator import kernel_operator, launch
-from omni_neuron.kernels.output_projection.room import tiles_per_pass
+from omni_neuron.kernels.output_projection.plan import tiles_per_pass
 from omni_neuron.kernels.output_projection.twin import output_projection_twin
 from omni_neuron.kernels.shapes import require_dims, require_shape
-from omni_neuron.runtime.errors import InputError
 
 SOURCE = "omni_neuron.kernels.output_projection.kernel:output_projection_kernel"
-DTYPES = (torch.bfloat16, torch.float32)
 MAX_HEAD_DIM = 128
 
 
@@ -79,12 +79,3 @@ def output_projection(
     if can_run_kernel(attention) and fits_output_projection(attention, weight, bias):
         return _output_projection(attention, weight, bias, fp32_result)
     return output_projection_twin(attention, weight, bias, fp32_result)
-
-
-def wants_fp32(result_dtype: torch.dtype | None, dtype: torch.dtype) -> bool:
-    """Whether float32 is asked for; InputError where it is neither that nor the inputs' dtype."""
-    if result_dtype not in (None, dtype, torch.float32):
-        raise InputError(
-            f"result_dtype = {result_dtype} must be the inputs' {dtype} or torch.float32: round the result."
-        )
-    return result_dtype == torch.float32

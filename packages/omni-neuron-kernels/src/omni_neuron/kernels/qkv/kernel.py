@@ -10,9 +10,9 @@ for one factor per token.
 from typing import Any
 
 from omni_neuron.kernels.nki import nki, nl
+from omni_neuron.kernels.qkv.plan import groups
 from omni_neuron.kernels.qkv.rows import Rows, reduce_sums, scale_rows, take_rows
 from omni_neuron.kernels.qkv.setting import columns_of, make_setting
-from omni_neuron.kernels.qkv.shapes import groups
 from omni_neuron.kernels.qkv.tables import load_angles, rotation_tables
 from omni_neuron.kernels.qkv.tokens import Tokens, take_tokens
 from omni_neuron.kernels.qkv.transposed import load_pieces, transpose_step

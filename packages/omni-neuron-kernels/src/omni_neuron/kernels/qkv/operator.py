@@ -5,8 +5,9 @@ import torch.distributed._functional_collectives  # registers the operators' sha
 from torch import Tensor
 
 from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.limits import BANK_COLUMNS, DTYPES, PARTITIONS
 from omni_neuron.kernels.operator import kernel_operator
-from omni_neuron.kernels.qkv.shapes import BANK, PARTITIONS, block_tokens
+from omni_neuron.kernels.qkv.plan import block_tokens
 from omni_neuron.kernels.qkv.twin import Heads, qkv_twin
 from omni_neuron.kernels.ranks import ALONE, launch_ranks
 from omni_neuron.kernels.shapes import require_dims, require_shape
@@ -14,7 +15,6 @@ from omni_neuron.runtime.adapter import get_adapter
 from omni_neuron.runtime.errors import InputError
 
 SOURCE = "omni_neuron.kernels.qkv.kernel:qkv_kernel"
-FLOATS = (torch.bfloat16, torch.float32)
 MAX_TOKENS = 131_072
 MAX_WIDTH = PARTITIONS * PARTITIONS  # of q or k: their biases are turned at once
 ROTATED_DIMS = (64, 128)  # half a head starts where an engine may start
@@ -39,13 +39,13 @@ def fits_qkv(
     dim = weight.shape[1] // sum(heads)
     widths = (heads[0] * dim, heads[1] * dim, heads[2] * dim)
     return (
-        x.dtype in FLOATS
+        x.dtype in DTYPES
         and weight.dtype == x.dtype
         and x.shape[1] % PARTITIONS == 0
         and 2 <= x.shape[0] <= MAX_TOKENS
-        and 0 < dim <= BANK
+        and 0 < dim <= BANK_COLUMNS
         and max(widths[:2]) <= MAX_WIDTH
-        and all(vector is None or vector.dtype in FLOATS for vector in (bias, gamma_q, gamma_k))
+        and all(vector is None or vector.dtype in DTYPES for vector in (bias, gamma_q, gamma_k))
         and all(table is None or table.dtype == torch.float32 for table in (cos, sin))
         and (cos is None or dim in ROTATED_DIMS)
         and block_tokens(x.shape[1], widths, x.element_size()) > 0

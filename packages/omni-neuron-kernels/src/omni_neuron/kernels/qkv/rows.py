@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
+from omni_neuron.kernels.limits import PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import ncc, nisa, nl
+from omni_neuron.kernels.qkv.plan import GROUP
 from omni_neuron.kernels.qkv.setting import next_bank
-from omni_neuron.kernels.qkv.shapes import GROUP, PARTITIONS
 from omni_neuron.kernels.tiles import cores
 
 
@@ -30,7 +31,7 @@ class Rows(nl.NKIObject):
         return False
 
     def pieces(self) -> int:
-        return -(-self.width // PARTITIONS)
+        return ceil_div(self.width, PARTITIONS)
 
     def at_once(self) -> int:
         return GROUP

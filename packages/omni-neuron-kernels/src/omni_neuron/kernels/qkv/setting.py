@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
+from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nl
-from omni_neuron.kernels.qkv.shapes import (
-    BANK,
-    BANKS,
+from omni_neuron.kernels.qkv.plan import (
     GROUP,
-    PARTITIONS,
     PIECE_BYTES,
     PIECES,
+    PROJECTION_BANKS,
     block_tokens,
     even,
     groups,
@@ -61,9 +60,9 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
         sizes = [cut[c][b][1] for c in range(of)]
         together.append((sizes[0] + (sizes[1] if of > 1 else 0), sizes[0] if core == 1 else 0))
     longest = max([size for _, size in blocks])
-    token_tiles = -(-longest // PARTITIONS)
+    token_tiles = ceil_div(longest, PARTITIONS)
     piece_steps = PIECE_BYTES // (PARTITIONS * each)
-    tiles = -(-max(widths[0], widths[1]) // PARTITIONS)
+    tiles = ceil_div(max(widths[0], widths[1]), PARTITIONS)
     steps = hidden // PARTITIONS
     ones = nl.ndarray((PARTITIONS, PARTITIONS), nl.float32)
     nisa.memset(ones, 1.0)
@@ -80,7 +79,7 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
         [nl.ndarray((PARTITIONS, token_tiles, piece_steps * PARTITIONS), x.dtype) for _ in range(PIECES)],
         piece_steps,
         0,
-        [nl.ndarray((PARTITIONS, BANK), nl.float32, buffer=nl.psum) for _ in range(BANKS)],
+        [nl.ndarray((PARTITIONS, BANK_COLUMNS), nl.float32, buffer=nl.psum) for _ in range(PROJECTION_BANKS)],
         0,
         [nl.ndarray((PARTITIONS, longest), nl.float32) for _ in range(tiles + GROUP if tiles > 0 else 0)],
         0,
@@ -91,7 +90,7 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
 def next_bank(setting: Any) -> Any:
     """PSUM banks in turn: the next is the one that was emptied longest ago."""
     setting.psum_turn += 1
-    return setting.psum[(setting.psum_turn - 1) % BANKS]
+    return setting.psum[(setting.psum_turn - 1) % PROJECTION_BANKS]
 
 
 def token_tiles(tokens: int) -> list[Any]:

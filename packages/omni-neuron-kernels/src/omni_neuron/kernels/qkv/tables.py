@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.nki import nisa, nl
 from omni_neuron.kernels.qkv.setting import token_tiles
-from omni_neuron.kernels.qkv.shapes import PARTITIONS
 
 
 def load_angles(setting: Any, block: int, cos: Any, sin: Any) -> Any:

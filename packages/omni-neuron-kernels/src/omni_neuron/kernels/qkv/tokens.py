@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS
 from omni_neuron.kernels.nki import nisa, nl
 from omni_neuron.kernels.qkv.setting import next_bank, token_tiles
-from omni_neuron.kernels.qkv.shapes import BANK, PARTITIONS
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Tokens(nl.NKIObject):
         return self.heads
 
     def at_once(self) -> int:
-        return BANK // self.dim
+        return BANK_COLUMNS // self.dim
 
     def span(self, first: int, count: int) -> tuple[int, int]:
         return self.column + first * self.dim, count * self.dim

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from omni_neuron.kernels.limits import PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nl
+from omni_neuron.kernels.qkv.plan import PIECES
 from omni_neuron.kernels.qkv.setting import token_tiles
-from omni_neuron.kernels.qkv.shapes import PARTITIONS, PIECES
 
 
 def transpose_step(setting: Any, block: int, step: int) -> None:
@@ -25,7 +26,7 @@ def transpose_step(setting: Any, block: int, step: int) -> None:
 def pieces_of_block(setting: Any) -> int:
     steps: int = setting.steps
     each: int = setting.piece_steps
-    return -(-steps // each)
+    return ceil_div(steps, each)
 
 
 def load_pieces(setting: Any, wanted: int) -> None:

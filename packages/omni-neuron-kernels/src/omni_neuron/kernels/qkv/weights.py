@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.nki import nisa, nl
-from omni_neuron.kernels.qkv.shapes import GROUP, PARTITIONS, WEIGHT_LOADS, WEIGHT_ROWS
+from omni_neuron.kernels.qkv.plan import GROUP, WEIGHT_LOADS, WEIGHT_ROWS
 
 
 @dataclass

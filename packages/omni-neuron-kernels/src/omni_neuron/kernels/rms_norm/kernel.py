@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.nki import nisa, nki, nl
-from omni_neuron.kernels.tiles import PARTITIONS, broadcast_row, own_rows, rotation, staggered, turn
+from omni_neuron.kernels.tiles import broadcast_row, own_rows, rotation, staggered, turn
 
 LOAD, STATISTICS, PRODUCT = 0, 1, 2
 

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from omni_neuron.kernels.gate import can_run_kernel
+from omni_neuron.kernels.limits import DTYPES
 from omni_neuron.kernels.operator import kernel_operator, launch
 from omni_neuron.kernels.rms_norm.twin import rms_norm_twin
 from omni_neuron.kernels.shapes import require_shape
@@ -14,12 +15,7 @@ MAX_WIDTH = 8192
 
 def fits_rms_norm(x: Tensor, weight: Tensor) -> bool:
     """The kernel's gate: bf16 or fp32, x and weight of one dtype, H up to 8,192."""
-    return (
-        x.dtype in (torch.bfloat16, torch.float32)
-        and weight.dtype == x.dtype
-        and x.shape[-1] <= MAX_WIDTH
-        and x.numel() > 0
-    )
+    return x.dtype in DTYPES and weight.dtype == x.dtype and x.shape[-1] <= MAX_WIDTH and x.numel() > 0
 
 
 def _fake(x: Tensor, weight: Tensor, eps: float) -> Tensor:

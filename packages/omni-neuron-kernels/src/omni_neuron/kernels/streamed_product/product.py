@@ -2,32 +2,32 @@
 
 from typing import Any
 
+from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nl
-from omni_neuron.kernels.output_projection.room import (
-    BANK_COLUMNS,
-    PARTITIONS,
-    block_size,
-    blocks,
-)
+from omni_neuron.kernels.streamed_product.plan import SPARES, block_size, blocks
 from omni_neuron.kernels.tiles import broadcast_row
-
-SPARES = 2
 
 
 def buffers(count: int, columns: int, dtype: Any) -> list[Any]:
     """Tiles `[128, columns]` to be used again and again."""
-    return [nl.ndarray((PARTITIONS, columns), dtype) for _ in range(count)]
+    tiles = []
+    for _ in range(count):
+        tiles.append(nl.ndarray((PARTITIONS, columns), dtype))
+    return tiles
 
 
 def bias_tiles(bias: Any, first: int, last: int) -> Any:
-    """Columns first to last of a bias on all partitions, and the tiles of sums that wait for it."""
+    """Columns `first` to `last` of a bias `[H]` on all partitions, and tiles for sums that wait for it.
+
+    (`[128, last - first]` in the dtype of the bias, fp32 tiles `[128, 512]`); None where there is no bias.
+    """
     if bias is None:
         return None
     return broadcast_row(bias, first, last - first), buffers(SPARES, BANK_COLUMNS, nl.float32)
 
 
 def bias_part(bias: Any, start: int, width: int) -> Any:
-    """The same for some of those columns."""
+    """Some columns of what `bias_tiles` returned, beside the same tiles for sums."""
     return None if bias is None else (bias[0][:, nl.ds(start, width)], bias[1])
 
 
@@ -50,7 +50,7 @@ def project_columns(
     """
     inner, width = weight.shape
     tokens = out.shape[0]
-    tiles, across = blocks(tokens), -(-width // BANK_COLUMNS)
+    tiles, across = blocks(tokens), ceil_div(width, BANK_COLUMNS)
     sums = []
     for t in range(tiles):
         banks = []

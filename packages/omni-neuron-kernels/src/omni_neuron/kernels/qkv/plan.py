@@ -3,10 +3,9 @@
 Plain numbers, for the kernel while it is traced and for the shape gate.
 """
 
-PARTITIONS = 128
-SBUF_BYTES = 208 * 1024  # of a partition of trn2, which has less of it than trn3
-BANK = 512  # fp32 columns of one PSUM bank, and the most that a matmul moves
-BANKS = 6  # of the 8 for projections; one takes transposes, one sums and tables
+from omni_neuron.kernels.limits import PARTITIONS, SBUF_BYTES, ceil_div
+
+PROJECTION_BANKS = 6  # of the 8; one takes transposes, one sums and tables
 GROUP = 5  # tiles of 128 columns of q or k at once: one bank stays free for the next group's first
 WEIGHT_BYTES = 1280  # of a partition and a tile of hidden: five tiles of columns in bf16
 WEIGHT_ROWS = 4  # tiles of hidden in one load of weights
@@ -17,13 +16,15 @@ PIECES = 3
 
 def even(total: int, parts: int) -> list[tuple[int, int]]:
     """(start, size) of `parts` pieces whose sizes differ by at most one, a larger one first."""
-    bounds = [-(-total * i // parts) for i in range(parts + 1)]
+    bounds = []
+    for i in range(parts + 1):
+        bounds.append(ceil_div(total * i, parts))
     return [(bounds[i], bounds[i + 1] - bounds[i]) for i in range(parts)]
 
 
 def groups(count: int, most: int) -> list[tuple[int, int]]:
     """(start, size) of as few groups as hold at most `most` each, of nearly equal sizes."""
-    return even(count, -(-count // most))
+    return even(count, ceil_div(count, most))
 
 
 def block_tokens(hidden: int, widths: tuple[int, int, int], itemsize: int) -> int:
@@ -39,10 +40,10 @@ def block_tokens(hidden: int, widths: tuple[int, int, int], itemsize: int) -> in
 
 def resident_bytes(tokens: int, hidden: int, widths: tuple[int, int, int], itemsize: int) -> int:
     """Bytes of a partition that a block of so many tokens takes."""
-    tiles = -(-max(widths[0], widths[1]) // PARTITIONS)
+    tiles = ceil_div(max(widths[0], widths[1]), PARTITIONS)
     transposed = hidden // PARTITIONS * tokens * itemsize
     loads = WEIGHT_LOADS * WEIGHT_ROWS * GROUP * PARTITIONS * itemsize
-    pieces = PIECES * -(-tokens // PARTITIONS) * PIECE_BYTES
+    pieces = PIECES * ceil_div(tokens, PARTITIONS) * PIECE_BYTES
     unscaled = (tiles + GROUP) * tokens * 4 if tiles else 0
     tables = 24 * tokens * 4  # cos and sin, sums of squares, inverses, and what a tile passes through
     biases = widths[2] * itemsize + 8 * tiles * 4

@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_neuron.kernels.qkv.shapes import SBUF_BYTES, block_tokens, even, groups, resident_bytes
+from omni_neuron.kernels.limits import SBUF_BYTES
+from omni_neuron.kernels.qkv.plan import block_tokens, even, groups, resident_bytes
 
 
 @given(total=st.integers(0, 1000), parts=st.integers(1, 20))

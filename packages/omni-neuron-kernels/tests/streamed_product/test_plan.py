@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omni_neuron.kernels.output_projection.room import blocks, fits_whole, passes, tiles_per_pass
+from omni_neuron.kernels.streamed_product.plan import blocks, passes
 
 
 @given(first=st.integers(0, 40), length=st.integers(0, 5000), most=st.integers(1, 8))
@@ -14,10 +14,3 @@ def test_passes_cover_all_tokens_once_and_are_nearly_equal(first: int, length: i
     assert all(size % 128 == 0 for _, size in found[:-1])
     assert len(tiles) == -(-blocks(length) // most)
     assert not tiles or (tiles[0] == max(tiles) and max(tiles) - min(tiles) <= 1)
-
-
-def test_what_stays_in_sbuf() -> None:
-    assert fits_whole(1280, 5120, 4, 2)  # ten heads of Wan, bf16
-    assert not fits_whole(5120, 5120, 4, 2)
-    assert tiles_per_pass(5120, 5120, 2) >= 4
-    assert tiles_per_pass(200_000, 5120, 2) == 0
