@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from omni_neuron.kernels.qkv import fused_to_halves, neighbours_to_halves, qkv_projection
+from omni_neuron.kernels.qkv import fused_to_halves, neighbours_to_halves, qkv
 
 
 def neighbours_turned(rows: Tensor, angles: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def test_scores_and_values_are_those_of_the_checkpoint(seed: int, heads: int, ha
         found.append(neighbours_turned(rows.view(tokens, heads, dim), angles.double()))
     scores = torch.einsum("ihd,jhd->hij", *found)
 
-    q, k, v = qkv_projection(
+    q, k, v = qkv(
         x,
         fused_to_halves(weight, (heads, heads, heads), dim),
         fused_to_halves(bias, (heads, heads, heads), dim),

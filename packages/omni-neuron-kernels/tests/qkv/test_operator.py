@@ -10,7 +10,7 @@ from torch import Tensor
 from omni_neuron.distributed.testing import run_ranks
 from omni_neuron.kernels import ranks
 from omni_neuron.kernels.proof import relative_l2, worst_error
-from omni_neuron.kernels.qkv import qkv_projection
+from omni_neuron.kernels.qkv import qkv
 from omni_neuron.kernels.qkv.operator import SOURCE, fits_qkv
 from omni_neuron.kernels.qkv.spec import QKV, arguments
 from omni_neuron.kernels.qkv.twin import qkv_twin
@@ -92,18 +92,18 @@ def test_another_shape_is_refused(position: int, axis: int) -> None:
     given[position] = given[position].narrow(axis, 0, 1)  # type: ignore[union-attr]
     named = r"x|weight|cos|heads=" if position < 2 else NAMES[position]
     with pytest.raises(InputError, match=f"^({named})"):
-        qkv_projection(*given, heads=HEADS)  # type: ignore[arg-type]
+        qkv(*given, heads=HEADS)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("heads", [(0, 0, 0), (2, 2, 2), (3, 3, -1), (3, 2)])
 def test_heads_that_do_not_divide_the_weight_are_refused(heads: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=f"^heads=.*{heads[0]}, {heads[1]}"):
-        qkv_projection(*meta(64, 128, HEADS), heads=heads)  # type: ignore[arg-type]
+        qkv(*meta(64, 128, HEADS), heads=heads)  # type: ignore[arg-type]
 
 
 def test_half_a_rotation_is_refused() -> None:
     with pytest.raises(InputError, match="cos and sin"):
-        qkv_projection(*meta(64, 128, HEADS)[:6], heads=HEADS)  # type: ignore[arg-type]
+        qkv(*meta(64, 128, HEADS)[:6], heads=HEADS)  # type: ignore[arg-type]
 
 
 def test_no_token_is_no_error(launched: list[str]) -> None:
@@ -113,7 +113,7 @@ def test_no_token_is_no_error(launched: list[str]) -> None:
 
 
 def call(of: Sequence[Any], group_name: str = "") -> list[Tensor]:
-    return qkv_projection(*of[:7], heads=tuple(of[7:10]), eps=of[10], group_name=group_name)
+    return qkv(*of[:7], heads=tuple(of[7:10]), eps=of[10], group_name=group_name)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
@@ -184,7 +184,7 @@ def test_one_graph(launched: list[str], monkeypatch: pytest.MonkeyPatch, simulat
 def test_against_float64(dtype: torch.dtype) -> None:
     made = arguments(70, 256, HEADS, dtype=dtype)
     of = made[0]
-    found = run_on_device(qkv_projection, *of[:7], heads=of[7:10], eps=of[10])
+    found = run_on_device(qkv, *of[:7], heads=of[7:10], eps=of[10])
     for one, expected in zip(found, QKV.oracle(made)[0], strict=True):
         assert one.dtype == dtype
         assert relative_l2(one, expected) <= QKV.twin_bar(dtype)

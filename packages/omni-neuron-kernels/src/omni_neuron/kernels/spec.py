@@ -79,6 +79,11 @@ def each_rank(function: Callable[..., Any]) -> Callable[[Sequence[Arguments]], l
     return apply
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 frame`, `2 frames`: for titles of cases."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def as_results(value: Any) -> Results:
     """What a kernel returned, as a tuple of tensors."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)

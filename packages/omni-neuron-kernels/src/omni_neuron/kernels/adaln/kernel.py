@@ -33,9 +33,9 @@ STATISTICS_COLUMNS = 512  # bn_stats takes no more
 
 @nki.jit
 def adaln_kernel(
-    x: Any, scale: Any, shift: Any, eps: float, unit_offset: bool, update: Any = None, gate: Any = None
+    x: Any, update: Any, gate: Any, scale: Any, shift: Any, eps: float, unit_offset: bool
 ) -> Any:
-    """x and update `[B, T, H]` of one dtype; gate, scale and shift `[B, H]` in fp32.
+    """x and update `[B, T, H]` of one dtype; gate, scale and shift `[B, H]` in fp32; no update or gate: None.
 
     t = x + gate * update, or x + update without a gate, or x without an update.
     out = (t - mean) / sqrt(variance + eps) * (scale + 1 if unit_offset else scale) + shift.
@@ -63,7 +63,10 @@ def _entry(x: Any, second: Any, vectors: Any, eps: float, unit_offset: bool, out
     for stage, index in staggered(len(work), 4, depth):
         start, rows = work[index]
         own = nl.ds(start, rows)
-        t, change, result, wide, moments = [turn(rotating, index, rows) for rotating in tiles]
+        current = []
+        for rotating in tiles:
+            current.append(turn(rotating, index, rows))
+        t, change, result, wide, moments = current
         if stage == LOAD:
             if index == 0 and vectors[2] is not None:
                 gate = spread_row(vectors[2], ones)
@@ -130,14 +133,14 @@ def _add(t: Any, change: Any, gate: Any, wide: Any) -> None:
     """t + gate * change in fp32, rounded once, in place of t."""
     rows, width = t.shape
     if gate is None:
-        nisa.tensor_tensor(t, t, change, nl.add)
+        nisa.tensor_tensor(t, t, change, nl.add, engine=nisa.engine.vector)
         return
     cut = min(int(VECTOR_SHARE * width) + 1, width)
     for first, last, engine in ((0, cut, nisa.engine.vector), (cut, width, nisa.engine.gpsimd)):
         if first < last:
             part = nl.ds(first, last - first)
             nisa.tensor_tensor(wide[:, part], change[:, part], gate[0:rows, part], nl.multiply, engine=engine)
-    nisa.tensor_tensor(t, wide, t, nl.add)
+    nisa.tensor_tensor(t, wide, t, nl.add, engine=nisa.engine.vector)
 
 
 def _moments_on_scalar(moments: Any, t: Any, spare: Any) -> None:
@@ -156,9 +159,8 @@ def _moments_on_vector(moments: Any, t: Any) -> None:
     """Mean and mean square about it, from the moments of pieces, each about its own mean."""
     rows, width = t.shape
     pieces = ceil_div(width, STATISTICS_COLUMNS)
-    columns = ceil_div(
-        width, pieces
-    )  # equal ones: the moments of the odd columns of a single one do not exist
+    # Pieces of one size: a piece of a single column has no moments of its odd columns.
+    columns = ceil_div(width, pieces)
     statistics = nl.ndarray((rows, 6 * pieces), nl.float32)
     for piece in range(pieces):
         part = nl.ds(piece * columns, min(columns, width - piece * columns))

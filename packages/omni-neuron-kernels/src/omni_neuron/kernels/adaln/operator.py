@@ -15,14 +15,14 @@ SOURCE = "omni_neuron.kernels.adaln.kernel:adaln_kernel"
 MAX_WIDTH = 7168
 
 
-def fits_adaln(
-    x: Tensor, scale: Tensor, shift: Tensor, update: Tensor | None = None, gate: Tensor | None = None
-) -> bool:
-    """The kernel's gate: x and update in bf16 or fp32, H up to 7,168; the rest fp32.
+def fits_adaln(x: Tensor, update: Tensor | None, gate: Tensor | None, scale: Tensor, shift: Tensor) -> bool:
+    """The kernel's gate, with the arguments of `residual_adaln`; None for what is absent.
+
+    x and update in bf16 or fp32, H up to 7,168; the rest fp32.
 
     scale, shift and gate must be the same for all tokens of an entry of the batch.
     """
-    vectors = [v for v in (scale, shift, gate) if v is not None]
+    vectors = [v for v in (gate, scale, shift) if v is not None]
     return (
         x.dtype in DTYPES
         and x.numel() > 0
@@ -37,13 +37,11 @@ def _is_one_row(vector: Tensor) -> bool:
     return vector.ndim == 1 or vector.shape[1] == 1
 
 
-def _require(
-    x: Tensor, scale: Tensor, shift: Tensor, update: Tensor | None = None, gate: Tensor | None = None
-) -> None:
+def _require(x: Tensor, update: Tensor | None, gate: Tensor | None, scale: Tensor, shift: Tensor) -> None:
     require_dims("x", x, "[B, S, H]")
     batch, _, width = x.shape
     require_shape("update", update, tuple(x.shape))
-    for name, vector in (("scale", scale), ("shift", shift), ("gate", gate)):
+    for name, vector in (("gate", gate), ("scale", scale), ("shift", shift)):
         require_shape(name, vector, (width,), (1, 1, width), (batch, 1, width), tuple(x.shape))
 
 
@@ -58,7 +56,7 @@ def _fake_norm(x: Tensor, scale: Tensor, shift: Tensor, eps: float, unit_offset:
 
 @kernel_operator(_fake_norm)
 def _adaln(x: Tensor, scale: Tensor, shift: Tensor, eps: float, unit_offset: bool) -> Tensor:
-    return cast(Tensor, launch(SOURCE, x, scale, shift, eps, unit_offset))
+    return cast(Tensor, launch(SOURCE, x, None, None, scale, shift, eps, unit_offset))
 
 
 def _fake_sum(
@@ -83,7 +81,7 @@ def _residual_adaln(
     eps: float,
     unit_offset: bool,
 ) -> tuple[Tensor, Tensor]:
-    total, out = launch(SOURCE, x, scale, shift, eps, unit_offset, update, gate)
+    total, out = launch(SOURCE, x, update, gate, scale, shift, eps, unit_offset)
     return total, out
 
 
@@ -104,11 +102,11 @@ def adaln(x: Tensor, scale: Tensor, shift: Tensor, eps: float, unit_offset: bool
     Raises:
         InputError: other shapes.
     """
-    _require(x, scale, shift)
-    if can_run_kernel(x) and fits_adaln(x, scale, shift):
+    _require(x, None, None, scale, shift)
+    if can_run_kernel(x) and fits_adaln(x, None, None, scale, shift):
         batch = x.shape[0]
         return _adaln(x, _rows(scale, batch), _rows(shift, batch), eps, unit_offset)
-    return cast(Tensor, adaln_twin(x, scale, shift, eps, unit_offset))
+    return cast(Tensor, adaln_twin(x, None, None, scale, shift, eps, unit_offset))
 
 
 def residual_adaln(
@@ -126,10 +124,7 @@ def residual_adaln(
         x: the residual `[B, S, H]`, bfloat16 or float32.
         update: what a branch adds to it, as x.
         gate: float32, shaped as scale; None adds the update as it is.
-        scale: see `adaln`, as shift, eps and unit_offset.
-        shift: see there.
-        eps: see there.
-        unit_offset: see there.
+        scale, shift, eps, unit_offset: as in `adaln`.
 
     Returns:
         t and its modulated norm, each `[B, S, H]` in the dtype of x. t is summed in float32 and rounded
@@ -139,9 +134,9 @@ def residual_adaln(
     Raises:
         InputError: other shapes.
     """
-    _require(x, scale, shift, update, gate)
-    if can_run_kernel(x) and fits_adaln(x, scale, shift, update, gate):
+    _require(x, update, gate, scale, shift)
+    if can_run_kernel(x) and fits_adaln(x, update, gate, scale, shift):
         batch = x.shape[0]
         gates = None if gate is None else _rows(gate, batch)
         return _residual_adaln(x, update, gates, _rows(scale, batch), _rows(shift, batch), eps, unit_offset)
-    return cast(tuple[Tensor, Tensor], adaln_twin(x, scale, shift, eps, unit_offset, update, gate))
+    return cast(tuple[Tensor, Tensor], adaln_twin(x, update, gate, scale, shift, eps, unit_offset))

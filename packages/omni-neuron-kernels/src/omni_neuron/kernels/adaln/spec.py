@@ -5,19 +5,20 @@ from torch import Tensor
 
 from omni_neuron.kernels.adaln.operator import MAX_WIDTH, SOURCE
 from omni_neuron.kernels.adaln.twin import adaln_twin
-from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results, each_rank
+from omni_neuron.kernels.dtypes import dtype_name
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results, counted, each_rank
 
 EPS = 1e-6
 
 
 def adaln_oracle(
     x: Tensor,
+    update: Tensor | None,
+    gate: Tensor | None,
     scale: Tensor,
     shift: Tensor,
     eps: float,
     unit_offset: bool,
-    update: Tensor | None = None,
-    gate: Tensor | None = None,
 ) -> Results:
     scale, shift = (vector.double()[:, None] for vector in (scale, shift))
     total = x.double()
@@ -29,10 +30,11 @@ def adaln_oracle(
     return (out,) if update is None else (total, out)
 
 
-def adaln_arguments(
-    shape: tuple[int, int, int], dtype: torch.dtype, form: str, mean: float = 0.0
-) -> Arguments:
-    """`form` is `norm`, `sum` (of an update without a gate, then an affine norm) or `gated`."""
+def arguments(shape: tuple[int, int, int], dtype: torch.dtype, form: str, mean: float = 0.0) -> Arguments:
+    """Those of the kernel for x `[B, S, H]` of a mean.
+
+    `form` is `norm`, `sum` (of an update without a gate, then an affine norm) or `gated`.
+    """
     batch, tokens, width = shape
     generator = torch.Generator().manual_seed(tokens + width)
 
@@ -42,20 +44,21 @@ def adaln_arguments(
     x, update = (mean + normal(*shape)).to(dtype), normal(*shape).to(dtype)
     scale, shift, gate = 0.5 * normal(batch, width), normal(batch, width), normal(batch, width)
     if form == "norm":
-        return x, scale, shift, EPS, True
+        return x, None, None, scale, shift, EPS, True
     if form == "sum":
-        return x, 1 + scale, shift, EPS, False, update
-    return x, scale, shift, EPS, True, update, gate
+        return x, update, None, 1 + scale, shift, EPS, False
+    return x, update, gate, scale, shift, EPS, True
 
 
-def _case(tokens: int, width: int, form: str, dtype: torch.dtype = torch.bfloat16, batch: int = 1) -> Case:
-    title = f"{form}, {batch} x {tokens} tokens, H={width}, {dtype}".replace("torch.", "")
-    return Case(title, (adaln_arguments((batch, tokens, width), dtype, form),))
+def case(tokens: int, width: int, form: str, dtype: torch.dtype = torch.bfloat16, batch: int = 1) -> Case:
+    """One entry of the batch has so many tokens; `form` as in `arguments`."""
+    title = f"{form}, {batch} x {counted(tokens, 'token')}, H={width}, {dtype_name(dtype)}"
+    return Case(title, (arguments((batch, tokens, width), dtype, form),))
 
 
 ADALN = KernelSpec(
     name="adaln",
-    summary="residual sum, layer norm and modulation by time",
+    summary="Residual sum, layer norm and modulation by time",
     source=SOURCE,
     limits=(
         f"H up to {MAX_WIDTH:,}",
@@ -66,13 +69,13 @@ ADALN = KernelSpec(
     twin=each_rank(adaln_twin),
     oracle=each_rank(adaln_oracle),
     cases=lambda: (
-        _case(300, 5120, "gated"),
-        _case(257, 3072, "sum"),
-        _case(400, 3072, "norm"),
-        _case(130, 96, "gated", batch=2),
-        _case(1, 64, "norm"),
-        _case(300, 200, "gated", torch.float32),
-        _case(300, 600, "norm", torch.float32),
+        case(300, 5120, "gated"),
+        case(257, 3072, "sum"),
+        case(400, 3072, "norm"),
+        case(130, 96, "gated", batch=2),
+        case(1, 64, "norm"),
+        case(300, 200, "gated", torch.float32),
+        case(300, 600, "norm", torch.float32),
     ),
-    roofline=lambda: (_case(4096, 5120, "gated"), _case(4096, 5120, "sum"), _case(4096, 5120, "norm")),
+    roofline=lambda: (case(4096, 5120, "gated"), case(4096, 5120, "sum"), case(4096, 5120, "norm")),
 )

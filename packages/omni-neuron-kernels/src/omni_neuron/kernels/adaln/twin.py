@@ -5,14 +5,16 @@ from torch import Tensor
 
 def adaln_twin(
     x: Tensor,
+    update: Tensor | None,
+    gate: Tensor | None,
     scale: Tensor,
     shift: Tensor,
     eps: float,
-    unit_offset: bool = True,
-    update: Tensor | None = None,
-    gate: Tensor | None = None,
+    unit_offset: bool,
 ) -> Tensor | tuple[Tensor, Tensor]:
     """x and update `[B, S, H]`; the others float32, `[B, H]` or of any shape that `_rows` lets broadcast.
+
+    The norm without an update; the sum and its norm with one, which None as gate adds as it is.
 
     Layer norm: Ba, Kiros and Hinton 2016; its modulation: Peebles and Xie 2023, section 3.2. The norm is
     that of the rounded sum, which is what the next residual starts from. The variance is the mean square

@@ -1,6 +1,6 @@
 """The projection of tokens to queries, keys and values, with RMSNorm across ranks and RoPE."""
 
 from omni_neuron.kernels.qkv.halves import fused_to_halves, neighbours_to_halves
-from omni_neuron.kernels.qkv.operator import qkv_projection
+from omni_neuron.kernels.qkv.operator import qkv
 
-__all__ = ["fused_to_halves", "neighbours_to_halves", "qkv_projection"]
+__all__ = ["fused_to_halves", "neighbours_to_halves", "qkv"]

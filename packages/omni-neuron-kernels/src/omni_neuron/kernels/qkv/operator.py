@@ -30,7 +30,7 @@ def fits_qkv(
     sin: Tensor | None,
     heads: Heads,
 ) -> bool:
-    """The kernel's gate, with the arguments of `qkv_projection`.
+    """The kernel's gate, with the arguments of `qkv`.
 
     bf16 or fp32, x and weight of one dtype; 2 to 131,072 tokens; hidden a multiple of 128; q and k up to
     16,384 columns each; a head of up to 512 dimensions, with a rotation 64 or 128; and a block of at least
@@ -115,7 +115,7 @@ def _qkv(
     return list(launch_ranks(SOURCE, group_name, arguments))
 
 
-def qkv_projection(
+def qkv(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
