@@ -25,7 +25,8 @@ def _elements(view: "NkiTensor", offset: int, indices: Array | None, table: Arra
     if indices is not None:
         return np.asarray(table[indices])
     size = table.itemsize
-    return np.ndarray(view.shape, table.dtype, table.data, offset * size, [s * size for s in view.strides])
+    data = table.view(np.uint8).data  # bfloat16 and its like export no buffer of their own
+    return np.ndarray(view.shape, table.dtype, data, offset * size, [s * size for s in view.strides])
 
 
 def _map(view: "NkiTensor") -> RaceMap:
