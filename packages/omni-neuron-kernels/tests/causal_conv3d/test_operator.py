@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from omni_neuron.kernels.causal_conv3d import causal_conv3d
+from omni_neuron.kernels.causal_conv3d import causal_conv3d, spec
 from omni_neuron.kernels.causal_conv3d.operator import SOURCE, fits_causal_conv3d
 from omni_neuron.kernels.causal_conv3d.spec import (
     CAUSAL_CONV3D,
@@ -30,7 +30,7 @@ def _no_compiled_forms() -> None:
 def arguments(
     size: tuple[int, int, int] = CUBE, past: bool = True, dtype: torch.dtype = torch.bfloat16
 ) -> Arguments:
-    return case(20, 24, size, (2, 2, 5, 6), past, dtype).ranks[0]
+    return spec.arguments(20, 24, size, (2, 2, 5, 6), past, dtype)
 
 
 @pytest.mark.hardware

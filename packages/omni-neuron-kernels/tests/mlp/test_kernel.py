@@ -4,19 +4,8 @@ from hypothesis import strategies as st
 
 from omni_neuron.kernels.limits import BANKS
 from omni_neuron.kernels.mlp.plan import tiles_per_pass
-from omni_neuron.kernels.mlp.spec import MLP
+from omni_neuron.kernels.mlp.spec import MLP, case
 from omni_neuron.kernels.proof import prove
-from omni_neuron.kernels.spec import Case
-
-
-def case(tokens: int, hidden: int, inner: int, dtype: torch.dtype, biases: bool) -> Case:
-    generator = torch.Generator().manual_seed(hidden)
-    x = torch.randn(tokens, hidden, generator=generator).to(dtype)
-    w1 = (torch.randn(hidden, inner, generator=generator) / hidden**0.5).to(dtype)
-    w2 = (torch.randn(inner, hidden, generator=generator) / inner**0.5).to(dtype)
-    b1 = torch.randn(inner, generator=generator).to(dtype) if biases else None
-    b2 = torch.randn(hidden, generator=generator).to(dtype) if biases else None
-    return Case("any", ((x, w1, b1, w2, b2, dtype == torch.float32),))
 
 
 @settings(deadline=None, max_examples=15)
@@ -32,7 +21,7 @@ def test_any_shape_is_its_twin(
     tokens: int, hidden: int, inner: int, dtype: torch.dtype, biases: bool, lnc: int
 ) -> None:
     assume(tokens * hidden >= 64)  # a single sum may cancel
-    proof = prove(MLP, case(tokens, hidden, inner, dtype, biases), lnc)
+    proof = prove(MLP, case(tokens, hidden, inner, dtype, biases, biases, dtype == torch.float32), lnc)
     assert proof.kernel_error <= proof.kernel_bar
 
 
@@ -40,8 +29,7 @@ def test_sbuf_holds_what_the_plan_says() -> None:
     """The widest inner activation of eight tiles; two full passes keep all buffers alive."""
     hidden, dtype = 256, torch.bfloat16
     blocks = max(n for n in range(1, 200) if tiles_per_pass(hidden, n * 128, dtype.itemsize) == BANKS)
-    x, w1, b1, w2, b2, _ = case(2 * BANKS * 128 - 1, hidden, blocks * 128, dtype, True).ranks[0]
-    proof = prove(MLP, Case("full", ((x, w1, b1, w2, b2, True),)))
+    proof = prove(MLP, case(2 * BANKS * 128 - 1, hidden, blocks * 128, dtype, fp32_result=True))
     assert proof.kernel_error <= proof.kernel_bar
 
 
@@ -49,11 +37,11 @@ def test_the_widest_rows_fit() -> None:
     """Three passes of one tile, beside x, the bias and the inner activation."""
     dtype = torch.float32
     hidden = max(n for n in range(8, 15_000, 8) if tiles_per_pass(n, 128, dtype.itemsize) == 1)
-    proof = prove(MLP, case(260, hidden, 128, dtype, True))
+    proof = prove(MLP, case(260, hidden, 128, dtype, fp32_result=True))
     assert proof.kernel_error <= proof.kernel_bar
 
 
 def test_a_second_pass_is_transposed_beside_more_columns_than_tiles_and_fewer() -> None:
     for hidden in (200, 2600):
-        proof = prove(MLP, case(1300, hidden, 130, torch.bfloat16, True))
+        proof = prove(MLP, case(1300, hidden, 130))
         assert proof.kernel_error <= proof.kernel_bar

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from omni_neuron.kernels.mlp import mlp
 from omni_neuron.kernels.mlp.operator import SOURCE, fits_mlp
-from omni_neuron.kernels.mlp.spec import MLP, mlp_oracle
+from omni_neuron.kernels.mlp.spec import MLP, arguments, mlp_oracle
 from omni_neuron.kernels.mlp.twin import mlp_twin
 from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR
@@ -14,16 +14,10 @@ from omni_neuron.runtime.testing import run_on_device
 BF16, FP32 = torch.bfloat16, torch.float32
 HIDDEN, INNER = 72, 200
 
-Arguments = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
-
-def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> Arguments:
-    generator = torch.Generator().manual_seed(3)
-    x = torch.randn(tokens, HIDDEN, generator=generator)
-    w1 = torch.randn(HIDDEN, INNER, generator=generator) / HIDDEN**0.5
-    w2 = torch.randn(INNER, HIDDEN, generator=generator) / INNER**0.5
-    b1, b2 = torch.randn(INNER, generator=generator), torch.randn(HIDDEN, generator=generator)
-    return x.to(dtype), w1.to(dtype), b1.to(dtype), w2.to(dtype), b2.to(dtype)
+def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> tuple[Tensor, ...]:
+    """x, w1, b1, w2, b2."""
+    return arguments(tokens, HIDDEN, INNER, dtype)[:5]
 
 
 def on_meta(*shapes: tuple[int, ...], dtype: torch.dtype = BF16) -> list[Tensor]:
@@ -71,10 +65,10 @@ def test_shapes_that_disagree_are_refused(name: str, shapes: tuple[tuple[int, ..
 
 @pytest.mark.parametrize("other", range(1, 5))
 def test_the_gate_refuses_mixed_dtypes(other: int) -> None:
-    arguments = list(inputs())
-    assert fits_mlp(*arguments)
-    arguments[other] = arguments[other].float()
-    assert not fits_mlp(*arguments)
+    given = list(inputs())
+    assert fits_mlp(*given)
+    given[other] = given[other].float()
+    assert not fits_mlp(*given)
 
 
 def test_the_gate_refuses_fp16() -> None:
@@ -118,9 +112,9 @@ def test_the_operator_keeps_the_rules_of_torch(launched: list[str], fp32_result:
 
 def test_elsewhere_the_twin_computes_it(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_NEURON_DISABLE_NKI_KERNELS", "1")
-    arguments = inputs()
-    assert torch.equal(mlp(*arguments), mlp_twin(*arguments, False))
-    assert torch.equal(mlp(*arguments, FP32), mlp_twin(*arguments, True))
+    given = inputs()
+    assert torch.equal(mlp(*given), mlp_twin(*given, False))
+    assert torch.equal(mlp(*given, FP32), mlp_twin(*given, True))
     assert launched == []
 
 
@@ -140,6 +134,6 @@ def test_another_result_dtype_is_refused() -> None:
 @pytest.mark.hardware
 @pytest.mark.parametrize("dtype", [BF16, FP32])
 def test_against_float64(dtype: torch.dtype) -> None:
-    arguments = inputs(dtype, tokens=131)
-    found = run_on_device(mlp, *arguments)
-    assert relative_l2(found, mlp_oracle(*arguments, fp32_result=False)) <= MLP.twin_bar(dtype)
+    given = inputs(dtype, tokens=131)
+    found = run_on_device(mlp, *given)
+    assert relative_l2(found, mlp_oracle(*given, fp32_result=False)) <= MLP.twin_bar(dtype)

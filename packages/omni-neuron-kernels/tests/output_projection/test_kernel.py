@@ -5,17 +5,8 @@ from hypothesis import strategies as st
 
 from omni_neuron.kernels.limits import BANKS
 from omni_neuron.kernels.output_projection.plan import RESIDENT_TILES, fits_whole, tiles_per_pass
-from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION
+from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION, case
 from omni_neuron.kernels.proof import prove
-from omni_neuron.kernels.spec import Case
-
-
-def case(heads: int, dim: int, tokens: int, width: int, dtype: torch.dtype, with_bias: bool) -> Case:
-    generator = torch.Generator().manual_seed(width)
-    attention = torch.randn(heads, dim, tokens, generator=generator).to(dtype)
-    weight = torch.randn(heads * dim, width, generator=generator).to(dtype)
-    bias = torch.randn(width, generator=generator).to(dtype) if with_bias else None
-    return Case("any", ((attention, weight, bias, True),))
 
 
 @settings(deadline=None, max_examples=15)
@@ -32,7 +23,7 @@ def test_any_shape_is_its_twin(
     heads: int, dim: int, tokens: int, width: int, dtype: torch.dtype, with_bias: bool, lnc: int
 ) -> None:
     assume(tokens * width >= 64)  # a single sum may cancel
-    proof = prove(OUTPUT_PROJECTION, case(heads, dim, tokens, width, dtype, with_bias), lnc)
+    proof = prove(OUTPUT_PROJECTION, case(heads, dim, tokens, width, dtype, with_bias, True), lnc)
     assert proof.kernel_error <= 1e-6  # fp32 sums of exact products, also of bf16 inputs
 
 
@@ -53,5 +44,5 @@ def test_sbuf_holds_what_the_plan_says(whole: bool, width: int, dtype: torch.dty
 
     heads = max(n for n in range(1, 100) if fits(n))
     assert fits_whole(heads * 128, width, RESIDENT_TILES, each) is whole
-    proof = prove(OUTPUT_PROJECTION, case(heads, 128, 3 * tiles * 128 - 1, width, dtype, True))
+    proof = prove(OUTPUT_PROJECTION, case(heads, 128, 3 * tiles * 128 - 1, width, dtype, True, True))
     assert proof.kernel_error <= 1e-6

@@ -4,7 +4,7 @@ from torch import Tensor
 
 from omni_neuron.kernels.output_projection import output_projection
 from omni_neuron.kernels.output_projection.operator import SOURCE, fits_output_projection
-from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION, output_projection_oracle
+from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION, arguments, output_projection_oracle
 from omni_neuron.kernels.output_projection.twin import output_projection_twin
 from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR
@@ -15,10 +15,8 @@ BF16, FP32 = torch.bfloat16, torch.float32
 
 
 def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    attention = torch.randn(3, 40, tokens, generator=generator)
-    weight = torch.randn(120, 200, generator=generator) / 120**0.5
-    return attention.to(dtype), weight.to(dtype), torch.randn(200, generator=generator).to(dtype)
+    attention, weight, bias, _ = arguments(3, 40, tokens, 200, dtype)
+    return attention, weight, bias
 
 
 @pytest.mark.parametrize("heads", [5, 10, 40])
@@ -103,9 +101,9 @@ def test_the_operator_keeps_the_rules_of_torch(launched: list[str], fp32_result:
 
 def test_elsewhere_the_twin_computes_it(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_NEURON_DISABLE_NKI_KERNELS", "1")
-    arguments = inputs()
-    assert torch.equal(output_projection(*arguments), output_projection_twin(*arguments, False))
-    assert torch.equal(output_projection(*arguments, FP32), output_projection_twin(*arguments, True))
+    given = inputs()
+    assert torch.equal(output_projection(*given), output_projection_twin(*given, False))
+    assert torch.equal(output_projection(*given, FP32), output_projection_twin(*given, True))
     assert launched == []
 
 
@@ -128,7 +126,7 @@ def test_another_result_dtype_is_refused() -> None:
 @pytest.mark.hardware
 @pytest.mark.parametrize("dtype", [BF16, FP32])
 def test_against_float64(dtype: torch.dtype) -> None:
-    arguments = inputs(dtype, tokens=131)
-    found = run_on_device(output_projection, *arguments)
-    expected = output_projection_oracle(*arguments, fp32_result=False)
+    given = inputs(dtype, tokens=131)
+    found = run_on_device(output_projection, *given)
+    expected = output_projection_oracle(*given, fp32_result=False)
     assert relative_l2(found, expected) <= OUTPUT_PROJECTION.twin_bar(dtype)

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +12,7 @@ from omni_neuron.kernels.proof import relative_l2, worst_error
 from omni_neuron.kernels.qkv import qkv
 from omni_neuron.kernels.qkv.operator import SOURCE, fits_qkv
 from omni_neuron.kernels.qkv.spec import QKV, arguments
-from omni_neuron.kernels.qkv.twin import qkv_twin
+from omni_neuron.kernels.qkv.twin import QkvArguments, qkv_twin
 from omni_neuron.kernels.spec import KERNEL_BAR
 from omni_neuron.runtime.adapter import get_adapter
 from omni_neuron.runtime.errors import InputError
@@ -107,13 +106,14 @@ def test_half_a_rotation_is_refused() -> None:
 
 
 def test_no_token_is_no_error(launched: list[str]) -> None:
-    q, k, v = call(tuple(t[:0] if i in (0, 5, 6) else t for i, t in enumerate(arguments(9, 128, HEADS)[0])))
+    of = arguments(9, 128, HEADS)[0]
+    q, k, v = call(of._replace(x=of.x[:0], cos=of.cos[:0], sin=of.sin[:0]))
     assert (q.shape, k.shape, v.shape) == ((2, 128, 0), (2, 128, 0), (1, 0, 128))
     assert launched == []
 
 
-def call(of: Sequence[Any], group_name: str = "") -> list[Tensor]:
-    return qkv(*of[:7], heads=tuple(of[7:10]), eps=of[10], group_name=group_name)
+def call(of: QkvArguments, group_name: str = "") -> list[Tensor]:
+    return qkv(*of[:7], heads=of.heads, eps=of.eps, group_name=group_name)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
@@ -129,7 +129,7 @@ def test_the_operator_is_the_twin(
 def test_without_a_kernel_the_twin_answers(launched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NKI_SIMULATOR", "0")
     of = arguments(9, 128, HEADS)[0]
-    for found, expected in zip(call(of), qkv_twin(*of[:7], of[7:10], of[10]), strict=True):
+    for found, expected in zip(call(of), qkv_twin(*of[:7], of.heads, of.eps), strict=True):
         assert torch.equal(found, expected)
     assert launched == []
 
@@ -165,7 +165,7 @@ def test_the_operator_obeys_torch(launched: list[str]) -> None:
     of = arguments(8, 128, HEADS)[0]
     checks = ("test_schema", "test_faketensor")
     operator = torch.ops.omni_neuron.qkv.default
-    torch.library.opcheck(operator, (*of[:7], list(of[7:10]), of[10], ""), test_utils=checks)
+    torch.library.opcheck(operator, (*of[:7], list(of.heads), of.eps, ""), test_utils=checks)
     assert set(launched) == {SOURCE}
 
 
@@ -173,7 +173,9 @@ def test_the_operator_obeys_torch(launched: list[str]) -> None:
 def test_one_graph(launched: list[str], monkeypatch: pytest.MonkeyPatch, simulator: str) -> None:
     monkeypatch.setenv("NKI_SIMULATOR", simulator)
     of = arguments(8, 128, HEADS)[0]
-    compiled = torch.compile(lambda *tensors: call((*tensors, *of[7:])), backend="aot_eager", fullgraph=True)
+    compiled = torch.compile(
+        lambda *tensors: call(QkvArguments(*tensors, *of[7:])), backend="aot_eager", fullgraph=True
+    )
     for found, expected in zip(compiled(*of[:7]), call(of), strict=True):
         assert torch.equal(found, expected)
     assert launched == ([SOURCE] * 2 if simulator == "1" else [])
@@ -184,7 +186,7 @@ def test_one_graph(launched: list[str], monkeypatch: pytest.MonkeyPatch, simulat
 def test_against_float64(dtype: torch.dtype) -> None:
     made = arguments(70, 256, HEADS, dtype=dtype)
     of = made[0]
-    found = run_on_device(qkv, *of[:7], heads=of[7:10], eps=of[10])
+    found = run_on_device(qkv, *of[:7], heads=of.heads, eps=of.eps)
     for one, expected in zip(found, QKV.oracle(made)[0], strict=True):
         assert one.dtype == dtype
         assert relative_l2(one, expected) <= QKV.twin_bar(dtype)

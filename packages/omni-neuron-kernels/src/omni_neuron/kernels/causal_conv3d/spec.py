@@ -6,7 +6,8 @@ from torch.nn import functional
 
 from omni_neuron.kernels.causal_conv3d.operator import MAX_CHANNELS, SOURCE
 from omni_neuron.kernels.causal_conv3d.twin import causal_conv3d_twin, extended, pack_weight
-from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, each_rank
+from omni_neuron.kernels.dtypes import dtype_name
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, counted, each_rank
 
 
 def causal_conv3d_oracle(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None) -> Tensor:
@@ -15,14 +16,15 @@ def causal_conv3d_oracle(x: Tensor, weight: Tensor, bias: Tensor, history: Tenso
     return functional.conv3d(volume.double(), weight.permute(4, 3, 0, 1, 2).double(), bias.double())
 
 
-def _arguments(
+def arguments(
     inputs: int,
     outputs: int,
     size: tuple[int, int, int],
     shape: tuple[int, ...],
-    past: bool,
-    dtype: torch.dtype,
+    past: bool = True,
+    dtype: torch.dtype = torch.bfloat16,
 ) -> Arguments:
+    """Those of the kernel; see `case`."""
     generator = torch.Generator().manual_seed(inputs + outputs)
     batch, frames, height, width = shape
     x = torch.randn(batch, inputs, size[0] - 1 + frames, height, width, generator=generator).to(dtype)
@@ -45,13 +47,13 @@ def case(
     """A convolution of `inputs` to `outputs` channels over `shape` (batch, frames, height, width)."""
     batch, frames, height, width = shape
     title = (
-        f"{inputs} to {outputs}, {'x'.join(map(str, size))}, {frames} frames of {height}x{width}"
+        f"{inputs} to {outputs}, {'x'.join(map(str, size))}, {counted(frames, 'frame')} of {height}x{width}"
         f"{'' if past or size[0] == 1 else ', no history'}{f', batch {batch}' if batch > 1 else ''}, "
-        f"{dtype}".replace("torch.", "")
+        f"{dtype_name(dtype)}"
     )
     return Case(
         title,
-        (_arguments(inputs, outputs, size, shape, past, dtype),),
+        (arguments(inputs, outputs, size, shape, past, dtype),),
         2 * inputs * outputs * batch * useful_taps(size, shape[1:], past),
     )
 
@@ -73,7 +75,7 @@ CUBE, TIME, PLANE, POINT = (3, 3, 3), (3, 1, 1), (1, 3, 3), (1, 1, 1)
 
 CAUSAL_CONV3D = KernelSpec(
     name="causal_conv3d",
-    summary="causal 3-D convolution of the Wan VAE, with the frames before as an argument",
+    summary="Causal 3-D convolution of the Wan VAE, with the frames before as an argument",
     source=SOURCE,
     limits=(
         "kernels 3x3x3, 3x1x1, 1x3x3 and 1x1x1 with stride 1 and a bias",

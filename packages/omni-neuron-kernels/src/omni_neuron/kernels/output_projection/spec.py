@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from omni_neuron.kernels.dtypes import dtype_name
 from omni_neuron.kernels.output_projection.operator import SOURCE
 from omni_neuron.kernels.output_projection.twin import output_projection_twin
-from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, each_rank
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, counted, each_rank
 
 
 def output_projection_oracle(
@@ -15,9 +16,16 @@ def output_projection_oracle(
     return product if bias is None else product + bias.double()
 
 
-def _arguments(
-    heads: int, dim: int, tokens: int, width: int, dtype: torch.dtype, bias: bool, fp32_result: bool
+def arguments(
+    heads: int,
+    dim: int,
+    tokens: int,
+    width: int,
+    dtype: torch.dtype = torch.bfloat16,
+    bias: bool = True,
+    fp32_result: bool = False,
 ) -> Arguments:
+    """Those of the kernel; `bias` says whether there is one."""
     generator = torch.Generator().manual_seed(tokens)
     inner = heads * dim
     attention = torch.randn(heads, dim, tokens, generator=generator).to(dtype)
@@ -26,7 +34,7 @@ def _arguments(
     return attention, weight, added, fp32_result
 
 
-def _case(
+def case(
     heads: int,
     dim: int,
     tokens: int,
@@ -35,11 +43,12 @@ def _case(
     bias: bool = True,
     fp32_result: bool = False,
 ) -> Case:
-    title = f"{tokens} tokens, {heads} heads x {dim}, H={width}, {dtype}".replace("torch.", "")
+    """A product of heads of `dim` channels with a weight of `width` columns."""
+    title = f"{counted(tokens, 'token')}, {counted(heads, 'head')} x {dim}, H={width}, {dtype_name(dtype)}"
     title += "" if bias else ", no bias"
     title += ", fp32 partial sums" if fp32_result and dtype != torch.float32 else ""
-    arguments = _arguments(heads, dim, tokens, width, dtype, bias, fp32_result)
-    return Case(title, (arguments,), 2 * tokens * heads * dim * width)
+    given = arguments(heads, dim, tokens, width, dtype, bias, fp32_result)
+    return Case(title, (given,), 2 * tokens * heads * dim * width)
 
 
 OUTPUT_PROJECTION = KernelSpec(
@@ -56,16 +65,16 @@ OUTPUT_PROJECTION = KernelSpec(
     twin=each_rank(output_projection_twin),
     oracle=each_rank(output_projection_oracle),
     cases=lambda: (
-        _case(10, 128, 520, 5120),
-        _case(5, 128, 300, 5120, bias=False, fp32_result=True),
-        _case(6, 128, 1100, 3072, bias=False),
-        _case(40, 128, 130, 1536),
-        _case(3, 40, 131, 200, fp32_result=True),
-        _case(1, 64, 1, 896),
-        _case(3, 96, 260, 700, torch.float32),
+        case(10, 128, 520, 5120),
+        case(5, 128, 300, 5120, bias=False, fp32_result=True),
+        case(6, 128, 1100, 3072, bias=False),
+        case(40, 128, 130, 1536),
+        case(3, 40, 131, 200, fp32_result=True),
+        case(1, 64, 1, 896),
+        case(3, 96, 260, 700, torch.float32),
     ),
     roofline=lambda: (
-        _case(10, 128, 4096, 5120),
-        _case(5, 128, 4096, 5120, bias=False, fp32_result=True),
+        case(10, 128, 4096, 5120),
+        case(5, 128, 4096, 5120, bias=False, fp32_result=True),
     ),
 )

@@ -1,60 +1,42 @@
 """The projection to queries, keys and values in the catalogue."""
 
 from collections.abc import Sequence
-from functools import cache
 
 import torch
 from torch import Tensor
 
+from omni_neuron.kernels.dtypes import dtype_name
 from omni_neuron.kernels.qkv.operator import MAX_TOKENS, MAX_WIDTH, SOURCE
-from omni_neuron.kernels.qkv.twin import Heads, complete, project, sums_of_squares
-from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results
+from omni_neuron.kernels.qkv.twin import Heads, QkvArguments, qkv_twin_of_ranks
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results, counted
 
 EPS = 1e-6
 MODELS = {"A14B": (5120, 40), "TI2V-5B": (3072, 24)}  # hidden, heads of 128
 
 
-def qkv_twin_of_ranks(ranks: Sequence[Arguments]) -> list[Results]:
-    """Every rank's twin, with the sums of squares added up in the order of the ranks."""
-    parts = [project(of[0], of[1], of[2], of[7:10]) for of in ranks]
-    sums = [sums_of_squares(part, of[3], of[4]) for part, of in zip(parts, ranks, strict=True)]
-    totals = [_added([one[i] for one in sums]) for i in range(2)]
-    return [
-        tuple(complete(part, of[3:5], totals, of[5], of[6], of[10], len(ranks), of[0].dtype))
-        for part, of in zip(parts, ranks, strict=True)
-    ]
-
-
-def _added(sums: Sequence[Tensor | None]) -> Tensor | None:
-    total = sums[0]
-    for one in sums[1:]:
-        total = None if total is None or one is None else total + one
-    return total
-
-
 def qkv_oracle(ranks: Sequence[Arguments]) -> list[Results]:
     """In float64: all ranks' heads side by side, normalised together, rotated as complex numbers."""
+    of_ranks = [QkvArguments(*of) for of in ranks]
+    one = of_ranks[0]
     results: list[list[Tensor]] = [[] for _ in ranks]
-    for part in range(3):
-        heads = ranks[0][7 + part]
+    for part, heads in enumerate(one.heads):
         if heads == 0:
             continue
-        dim = ranks[0][1].shape[1] // sum(ranks[0][7:10])
-        first = sum(ranks[0][7 : 7 + part]) * dim
-        columns = slice(first, first + heads * dim)
-        rows = torch.cat([_product(of, columns) for of in ranks], dim=1)
+        first = sum(one.heads[:part]) * one.dim
+        columns = slice(first, first + heads * one.dim)
+        rows = torch.cat([_product(of, columns) for of in of_ranks], dim=1)
         if part < 2:
-            rows = _normalised(rows, [of[3 + part] for of in ranks], ranks[0][10])
-            rows = _turned(rows, dim, ranks[0][5], ranks[0][6])
+            rows = _normalised(rows, [of.gammas[part] for of in of_ranks], one.eps)
+            rows = _turned(rows, one.dim, one.cos, one.sin)
         for mine, piece in zip(results, rows.chunk(len(ranks), dim=1), strict=True):
-            wide = piece.reshape(piece.shape[0], heads, dim)
+            wide = piece.reshape(piece.shape[0], heads, one.dim)
             mine.append(wide.permute(1, 2, 0) if part < 2 else wide.transpose(0, 1))
     return [tuple(mine) for mine in results]
 
 
-def _product(of: Arguments, columns: slice) -> Tensor:
-    product: Tensor = of[0].double() @ of[1][:, columns].double()
-    return product if of[2] is None else product + of[2][columns].double()
+def _product(of: QkvArguments, columns: slice) -> Tensor:
+    product = of.x.double() @ of.weight[:, columns].double()
+    return product if of.bias is None else product + of.bias[columns].double()
 
 
 def _normalised(rows: Tensor, gammas: Sequence[Tensor | None], eps: float) -> Tensor:
@@ -86,7 +68,7 @@ def arguments(
     bias: bool = True,
     mean: float = 0.0,
     scale: float = 1.0,
-) -> tuple[Arguments, ...]:
+) -> tuple[QkvArguments, ...]:
     """Arguments of the kernel for all ranks of one group; x has the given mean and is then scaled."""
     generator = torch.Generator().manual_seed(tokens * hidden + sum(heads))
 
@@ -95,37 +77,38 @@ def arguments(
 
     x = ((normal(tokens, hidden) + mean) * scale).to(dtype)
     angles = normal(tokens, dim // 2) * 3
-    tables = (angles.cos(), angles.sin()) if rotation else (None, None)
+    cos, sin = (angles.cos(), angles.sin()) if rotation else (None, None)
     group = (tuple(range(ranks)),) if ranks > 1 else None
     found = []
     for _ in range(ranks):
         width = sum(heads) * dim
-        gains = [(1 + 0.3 * normal(n * dim)).to(dtype) if norm and n else None for n in heads[:2]]
+        gamma_q, gamma_k = [(1 + 0.3 * normal(n * dim)).to(dtype) if norm and n else None for n in heads[:2]]
         shift = (0.3 * scale * normal(width)).to(dtype) if bias else None
         weight = (normal(hidden, width) / hidden**0.5).to(dtype)
-        found.append((x, weight, shift, *gains, *tables, *heads, EPS, group))
+        found.append(QkvArguments(x, weight, shift, gamma_q, gamma_k, cos, sin, *heads, EPS, group))
     return tuple(found)
 
 
-def _case(title: str, tokens: int, hidden: int, heads: Heads, ranks: int = 1, **options: object) -> Case:
+def case(title: str, tokens: int, hidden: int, heads: Heads, ranks: int = 1, **options: object) -> Case:
+    """`options` are those of `arguments`."""
     made = arguments(tokens, hidden, heads, ranks, **options)  # type: ignore[arg-type]
-    width = made[0][1].shape[1]
-    name = f"{title}: {tokens} tokens, hidden {hidden}, width {width}, {ranks} ranks"
-    return Case(name, made, flops=2 * tokens * hidden * width * ranks)
+    x, weight = made[0].x, made[0].weight
+    size = f"{counted(tokens, 'token')}, hidden {hidden}, width {weight.shape[1]}, {counted(ranks, 'rank')}"
+    flops = 2 * tokens * weight.numel() * ranks
+    return Case(f"{title}: {size}, {dtype_name(x.dtype)}", made, flops)
 
 
-@cache
 def _cases() -> tuple[Case, ...]:
     return (
-        _case("A14B at TP4", 70, 5120, (10, 10, 10)),
-        _case("A14B at TP4, short hidden", 150, 256, (10, 10, 10), 4),
-        _case("A14B at TP8, short hidden", 200, 640, (5, 5, 5), 2),
-        _case("TI2V-5B at TP4", 130, 3072, (6, 6, 6)),
-        _case("A14B at TP1, short hidden", 40, 256, (40, 40, 40)),
-        _case("two blocks of tokens", 530, 128, (2, 2, 2), 2),
-        _case("q of cross attention", 75, 640, (5, 0, 0), 2, rotation=False),
-        _case("k and v of a text", 100, 640, (0, 5, 5), 2, rotation=False),
-        _case(
+        case("A14B at TP4", 70, 5120, (10, 10, 10)),
+        case("A14B at TP4, short hidden", 150, 256, (10, 10, 10), 4),
+        case("A14B at TP8, short hidden", 200, 640, (5, 5, 5), 2),
+        case("TI2V-5B at TP4", 130, 3072, (6, 6, 6)),
+        case("A14B at TP1, short hidden", 40, 256, (40, 40, 40)),
+        case("two blocks of tokens", 530, 128, (2, 2, 2), 2),
+        case("q of cross attention", 75, 640, (5, 0, 0), 2, rotation=False),
+        case("k and v of a text", 100, 640, (0, 5, 5), 2, rotation=False),
+        case(
             "neither norm nor rotation nor bias",
             33,
             128,
@@ -135,10 +118,10 @@ def _cases() -> tuple[Case, ...]:
             rotation=False,
             bias=False,
         ),
-        _case("odd heads of 64", 2, 256, (3, 3, 3), 2, dim=64),
-        _case("large mean", 65, 256, (2, 2, 2), 2, mean=30.0),
-        _case("tiny tokens", 65, 256, (2, 2, 2), 2, scale=1e-6),
-        _case("float32", 137, 256, (2, 2, 2), 2, dtype=torch.float32),
+        case("odd heads of 64", 2, 256, (3, 3, 3), 2, dim=64),
+        case("large mean", 65, 256, (2, 2, 2), 2, mean=30.0),
+        case("tiny tokens", 65, 256, (2, 2, 2), 2, scale=1e-6),
+        case("small", 137, 256, (2, 2, 2), 2, dtype=torch.float32),
     )
 
 
@@ -147,7 +130,7 @@ def _roofline() -> tuple[Case, ...]:
     for model, tp, tokens in (("A14B", 4, 1024), ("A14B", 8, 1024), ("TI2V-5B", 4, 1024)):
         hidden, heads = MODELS[model]
         mine = heads // tp
-        found.append(_case(f"{model}, heads of TP{tp}", tokens, hidden, (mine, mine, mine)))
+        found.append(case(f"{model}, heads of TP{tp}", tokens, hidden, (mine, mine, mine)))
     return tuple(found)
 
 
@@ -161,7 +144,7 @@ QKV = KernelSpec(
         f"2 to {MAX_TOKENS:,} tokens",
         f"q and k up to {MAX_WIDTH:,} columns each",
         "heads of up to 512 dimensions, with a rotation 64 or 128",
-        "128 tokens, and as many columns of q and k as wait for the norm, fit in SBUF",
+        "a block of 128 tokens and its q and k before the norm fit SBUF",
     ),
     roundings=("output",),
     twin=qkv_twin_of_ranks,

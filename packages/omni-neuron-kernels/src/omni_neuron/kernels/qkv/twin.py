@@ -1,11 +1,41 @@
 """The projection as the kernel computes it: float32 from the products on, one rounding at the end."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 Heads = tuple[int, int, int]
+
+
+class QkvArguments(NamedTuple):
+    """Those of the kernel on one rank, in its order."""
+
+    x: Tensor
+    weight: Tensor
+    bias: Tensor | None
+    gamma_q: Tensor | None
+    gamma_k: Tensor | None
+    cos: Tensor | None
+    sin: Tensor | None
+    heads_q: int
+    heads_k: int
+    heads_v: int
+    eps: float
+    replica_groups: tuple[tuple[int, ...], ...] | None
+
+    @property
+    def heads(self) -> Heads:
+        return self.heads_q, self.heads_k, self.heads_v
+
+    @property
+    def gammas(self) -> tuple[Tensor | None, Tensor | None]:
+        return self.gamma_q, self.gamma_k
+
+    @property
+    def dim(self) -> int:
+        return self.weight.shape[1] // sum(self.heads)
 
 
 def project(x: Tensor, weight: Tensor, bias: Tensor | None, heads: Heads) -> tuple[Tensor, ...]:
@@ -89,3 +119,25 @@ def qkv_twin(
     parts = project(x, weight, bias, heads)
     sums = [None if total is None else reduce(total) for total in sums_of_squares(parts, gamma_q, gamma_k)]
     return complete(parts, (gamma_q, gamma_k), sums, cos, sin, eps, ranks, x.dtype)
+
+
+def qkv_twin_of_ranks(ranks: Sequence[tuple[Any, ...]]) -> list[tuple[Tensor, ...]]:
+    """Every rank's twin, with the sums of squares added up in the order of the ranks.
+
+    `ranks` has what `QkvArguments` names of each rank.
+    """
+    of_ranks = [QkvArguments(*of) for of in ranks]
+    parts = [project(of.x, of.weight, of.bias, of.heads) for of in of_ranks]
+    sums = [sums_of_squares(part, *of.gammas) for part, of in zip(parts, of_ranks, strict=True)]
+    totals = [_added([one[i] for one in sums]) for i in range(2)]
+    return [
+        tuple(complete(part, of.gammas, totals, of.cos, of.sin, of.eps, len(ranks), of.x.dtype))
+        for part, of in zip(parts, of_ranks, strict=True)
+    ]
+
+
+def _added(sums: Sequence[Tensor | None]) -> Tensor | None:
+    total = sums[0]
+    for one in sums[1:]:
+        total = None if total is None or one is None else total + one
+    return total

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from omni_neuron.kernels.dtypes import dtype_name
 from omni_neuron.kernels.rms_norm.operator import MAX_WIDTH, SOURCE
 from omni_neuron.kernels.rms_norm.twin import rms_norm_twin
-from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, each_rank
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, counted, each_rank
 
 EPS = 1e-6
 
@@ -15,17 +16,18 @@ def rms_norm_oracle(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return wide / (wide.square().mean(dim=-1, keepdim=True) + eps).sqrt() * weight.double()
 
 
-def _arguments(tokens: int, width: int, dtype: torch.dtype) -> Arguments:
-    generator = torch.Generator().manual_seed(tokens)
-    x = torch.randn(tokens, width, generator=generator)
-    weight = 1 + 0.3 * torch.randn(width, generator=generator)
+def arguments(shape: tuple[int, ...], dtype: torch.dtype = torch.bfloat16) -> Arguments:
+    """x of a shape, a weight near 1, and eps."""
+    generator = torch.Generator().manual_seed(sum(shape))
+    x = torch.randn(shape, generator=generator)
+    weight = 1 + 0.3 * torch.randn(shape[-1], generator=generator)
     return x.to(dtype), weight.to(dtype), EPS
 
 
-def _case(tokens: int, width: int, dtype: torch.dtype = torch.bfloat16) -> Case:
-    return Case(
-        f"{tokens} tokens, H={width}, {dtype}".replace("torch.", ""), (_arguments(tokens, width, dtype),)
-    )
+def case(tokens: int, width: int, dtype: torch.dtype = torch.bfloat16) -> Case:
+    """Rows of one width."""
+    title = f"{counted(tokens, 'token')}, H={width}, {dtype_name(dtype)}"
+    return Case(title, (arguments((tokens, width), dtype),))
 
 
 RMS_NORM = KernelSpec(
@@ -36,6 +38,6 @@ RMS_NORM = KernelSpec(
     roundings=("output",),
     twin=each_rank(rms_norm_twin),
     oracle=each_rank(rms_norm_oracle),
-    cases=lambda: (_case(300, 1280), _case(257, 5120), _case(1, 64), _case(130, 96, torch.float32)),
-    roofline=lambda: (_case(4096, 5120),),
+    cases=lambda: (case(300, 1280), case(257, 5120), case(1, 64), case(130, 96, torch.float32)),
+    roofline=lambda: (case(4096, 5120),),
 )
