@@ -9,17 +9,14 @@ from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, attention_oracle
 from omni_neuron.kernels.attention.twin import attention_twin
 from omni_neuron.kernels.proof import interpret, relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR
+from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device
+
+NAMES = ("query", "keys", "values", "key_lengths", "scale")
 
 
 def arguments(**changes: Any) -> tuple[Any, ...]:
-    named = dict(
-        zip(
-            ("query", "keys", "values", "key_lengths", "scale"),
-            flash_case(2, 40, 70, 32, lengths=(70, 9)).ranks[0],
-            strict=True,
-        )
-    )
+    named = dict(zip(NAMES, flash_case(2, 40, 70, 32, lengths=(70, 9)).ranks[0], strict=True))
     return tuple((named | changes).values())
 
 
@@ -108,3 +105,23 @@ def test_on_the_device_of_this_host() -> None:
     case = flash_case(2, 300, 700, lengths=(700, 512))
     found = run_on_device(flash_attention, *case.ranks[0])
     assert relative_l2(found, attention_oracle(*case.ranks[0])) <= FLASH_ATTENTION.twin_bar(torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("query", lambda x: x[0]),
+        ("keys", lambda x: x[:1]),
+        ("keys", lambda x: x[:, :16]),
+        ("values", lambda x: x.mT),
+        ("values", lambda x: x[:, :1]),
+        ("key_lengths", lambda x: x[:0]),
+        ("key_lengths", lambda x: x.repeat(2)),
+        ("key_lengths", lambda x: x[None]),
+    ],
+)
+def test_shapes_that_do_not_fit_are_the_callers_error(name: str, change: Any) -> None:
+    """torch would broadcast some of them and attend to something else."""
+    value = dict(zip(NAMES, arguments(), strict=True))[name]
+    with pytest.raises(InputError, match=name):
+        flash_attention(*arguments(**{name: change(value)}))

@@ -11,6 +11,7 @@ from omni_neuron.kernels.attention.ring_operator import _ring_attention, fits_ri
 from omni_neuron.kernels.attention.spec import RING_ATTENTION, ring_attention_oracle, ring_case
 from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.runtime.adapter import get_adapter
+from omni_neuron.runtime.errors import InputError
 
 WORLD = ((2, 0), (3, 1))  # two rings, one of them in descending order
 LENGTHS = (50, 20, 33, 50)
@@ -100,3 +101,10 @@ def test_the_operator_keeps_the_rules_of_torch() -> None:
         (query, keys, values, None, scale, ""),
         test_utils=("test_schema", "test_faketensor", "test_aot_dispatch_static"),
     )
+
+
+@pytest.mark.usefixtures("interpreter")
+def test_lengths_of_too_few_or_too_many_ranks_are_refused() -> None:
+    query, keys, values, _, scale, _ = ring_case((0, 1), 2, 50, 32).ranks[0]
+    with pytest.raises(InputError, match="a table of 2 rows must have one for each of 1 ranks"):
+        ring_attention(query, keys, values, torch.tensor([50, 50], dtype=torch.int32), scale)

@@ -25,7 +25,7 @@ def both_write(x: Any, same: bool) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_cores_that_write_different_values_race(dtype: torch.dtype) -> None:
     x = torch.ones(4, 8).to(dtype)
-    with pytest.raises(KernelError, match="core . writes what core . wrote") as caught:
+    with pytest.raises(KernelError, match=r"core . writes what core . wrote") as caught:
         simulate(both_write, x, False, lnc=2, target="trn3")
     assert caught.value.rule == "race"
 

@@ -16,6 +16,7 @@ from omni_neuron.kernels.operator import launch, load
 from omni_neuron.kernels.proof import per_rank
 from omni_neuron.runtime import envs
 from omni_neuron.runtime.adapter import ReplicaGroups, get_adapter
+from omni_neuron.runtime.errors import InputError
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import GroupName  # absent from older versions
@@ -55,10 +56,14 @@ def numbered(by_rank: Tensor, group_name: str) -> Tensor:
     """A table with one row for each rank of the world, for a kernel that looks ranks up in it.
 
     A device's kernels know global ranks; those of `launch_ranks` in an interpreter know places in the group.
+    InputError where the table has not one row for each rank.
     """
+    groups = get_adapter().replica_groups(group_name) if group_name != ALONE else ((0,),)
+    world = sum(len(group) for group in groups)
+    if by_rank.shape[0] != world:
+        raise InputError(f"a table of {by_rank.shape[0]} rows must have one for each of {world} ranks.")
     if group_name == ALONE:
         return by_rank
-    groups = get_adapter().replica_groups(group_name)
     alone = len(groups[0]) == 1
     return by_rank[list(group_of(groups))] if alone or get_adapter().name == "cpu" else by_rank
 

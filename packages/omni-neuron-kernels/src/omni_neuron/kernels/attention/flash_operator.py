@@ -10,6 +10,8 @@ from omni_neuron.kernels.attention.window import KEY_BLOCK
 from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.kernels.limits import DTYPES, PARTITIONS
 from omni_neuron.kernels.operator import kernel_operator, launch
+from omni_neuron.kernels.shapes import require_dims, require_shape
+from omni_neuron.runtime.errors import InputError
 
 SOURCE = "omni_neuron.kernels.attention.flash_kernel:flash_attention_kernel"
 MAX_HEADS = 512
@@ -70,6 +72,15 @@ def _flash_attention(
     return result
 
 
+def require_attention_shapes(query: Tensor, keys: Tensor, values: Tensor) -> None:
+    """InputError where query `[N, D, Sq]`, keys `[N, D, S]` and values `[N, S, D]` do not fit."""
+    require_dims("query", query, "[N, D, Sq]")
+    require_dims("keys", keys, "[N, D, S]")
+    heads, dim, count = query.shape[0], query.shape[1], keys.shape[2]
+    require_shape("keys", keys, (heads, dim, count))
+    require_shape("values", values, (heads, count, dim))
+
+
 def flash_attention(
     query: Tensor, keys: Tensor, values: Tensor, key_lengths: Tensor | None, scale: float
 ) -> Tensor:
@@ -88,8 +99,17 @@ def flash_attention(
         `[N, D, Sq]` in the dtype of query, as the output projection takes it; zeros where no key counts.
         Scores and sums are float32; rounded are the weights before the second product, and the result. The
         kernel computes it where `can_run_kernel` and `fits_flash_attention` say so, its twin elsewhere.
-        No row is lost, for |q| |k| scale up to 4.6e7 and values up to 8.9e6: `window` says why.
+        InputError where the shapes do not fit. No row is lost, for |q| |k| scale up to 4.6e7 and values up to
+        8.9e6: `window` says why.
     """
+    require_attention_shapes(query, keys, values)
+    if key_lengths is not None:
+        require_dims("key_lengths", key_lengths, "[B]")
+        if key_lengths.shape[0] == 0 or query.shape[0] % key_lengths.shape[0]:
+            raise InputError(
+                f"key_lengths has {key_lengths.shape[0]} entries: their number must divide the "
+                f"{query.shape[0]} heads of query."
+            )
     if can_run_kernel(query) and fits_flash_attention(query, keys, values, key_lengths, scale):
         return _flash_attention(query, keys, values, key_lengths, scale)
     return attention_twin(query, keys, values, key_lengths, scale)

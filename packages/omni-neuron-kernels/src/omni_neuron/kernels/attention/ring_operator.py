@@ -4,11 +4,12 @@ import torch
 import torch.distributed._functional_collectives  # registers the operators' shape functions
 from torch import Tensor
 
-from omni_neuron.kernels.attention.flash_operator import fits_flash_attention
+from omni_neuron.kernels.attention.flash_operator import fits_flash_attention, require_attention_shapes
 from omni_neuron.kernels.attention.twin import masked_attention_twin
 from omni_neuron.kernels.gate import can_run_kernel
 from omni_neuron.kernels.operator import kernel_operator
 from omni_neuron.kernels.ranks import ALONE, group_of, launch_ranks, numbered
+from omni_neuron.kernels.shapes import require_dims
 from omni_neuron.runtime.adapter import get_adapter
 
 SOURCE = "omni_neuron.kernels.attention.ring_kernel:ring_attention_kernel"
@@ -78,6 +79,9 @@ def ring_attention(
         `flash_attention`. The ring runs where `can_run_kernel` and `fits_ring_attention` say so; elsewhere
         keys and values are gathered and the twin attends to them.
     """
+    require_attention_shapes(query, keys, values)
+    if key_lengths is not None:
+        require_dims("key_lengths", key_lengths, "[world]")
     ranks = _group(group_name)
     if can_run_kernel(query) and fits_ring_attention(query, keys, values, key_lengths, scale, len(ranks)):
         return _ring_attention(query, keys, values, key_lengths, scale, group_name)
