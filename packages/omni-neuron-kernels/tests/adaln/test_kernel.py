@@ -24,7 +24,7 @@ def error(values: Arguments, lnc: int = 1) -> float:
     return worst_error([run(values, lnc)], [as_results(adaln_twin(*values))])
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     batch=st.integers(1, 2),
     tokens=st.integers(1, 700),
@@ -51,7 +51,7 @@ def test_a_row_of_one_column_more_than_whole_pieces(width: int) -> None:
     assert error(values) <= 1e-6
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     mean=st.sampled_from([0.0, 30.0, 1000.0, -1000.0, 1e5]),
     tokens=st.integers(129, 200),  # two tiles: statistics on the Scalar and on the Vector engine

@@ -18,7 +18,7 @@ def error(example: Case, lnc: int) -> float:
     return worst_error(interpret(CAUSAL_CONV3D, example.ranks, lnc), CAUSAL_CONV3D.twin(example.ranks))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     channels=st.tuples(st.integers(1, 150), st.integers(1, 150)),
     size=st.sampled_from([CUBE, TIME, PLANE, POINT]),

@@ -8,7 +8,7 @@ from omni_neuron.kernels.mlp.spec import MLP, case
 from omni_neuron.kernels.proof import prove
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     tokens=st.sampled_from([1, 2, 127, 128, 129, 513, 700, 1153]),
     hidden=st.integers(1, 700),

@@ -33,6 +33,14 @@ def test_the_gate_takes_every_shape_of_wan(hidden: int, inner: int, dtype: torch
     assert fits_mlp(x, w1, None, w2, None)
 
 
+@pytest.mark.parametrize(("dtype", "most"), [(BF16, 66_000), (FP32, 23_000)])
+def test_the_widest_activation_is_as_the_catalogue_says(dtype: torch.dtype, most: int) -> None:
+    assert any(f"{most:,}" in limit for limit in MLP.limits)
+    for inner, fits in ((most, True), (most * 11 // 10, False)):
+        x, w1, w2 = on_meta((1, 5120), (5120, inner), (inner, 5120), dtype=dtype)
+        assert fits_mlp(x, w1, None, w2, None) is fits
+
+
 @pytest.mark.parametrize(
     "shapes",
     [

@@ -9,7 +9,7 @@ from omni_neuron.kernels.output_projection.spec import OUTPUT_PROJECTION, case
 from omni_neuron.kernels.proof import prove
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     heads=st.integers(1, 4),
     dim=st.integers(1, 128),

@@ -28,6 +28,15 @@ def test_the_gate_takes_every_shape_of_wan(heads: int, dtype: torch.dtype) -> No
     assert fits_output_projection(attention, weight, torch.empty(5120, dtype=dtype, device="meta"))
 
 
+@pytest.mark.parametrize(("dtype", "most"), [(BF16, 43_000), (FP32, 20_000)])
+def test_the_most_channels_are_as_the_catalogue_says(dtype: torch.dtype, most: int) -> None:
+    assert any(f"{most:,}" in limit for limit in OUTPUT_PROJECTION.limits)
+    for inner, fits in ((most, True), (most * 11 // 10, False)):
+        attention = torch.empty(inner // 100, 100, 1, dtype=dtype, device="meta")
+        weight = torch.empty(inner, 5120, dtype=dtype, device="meta")
+        assert fits_output_projection(attention, weight) is fits
+
+
 @pytest.mark.parametrize(
     ("attention", "weight", "bias"),
     [

@@ -14,7 +14,7 @@ def neighbours_turned(rows: Tensor, angles: Tensor) -> Tensor:
     return torch.view_as_real(turned).flatten(-2)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 2**16), heads=st.integers(1, 3), half=st.integers(1, 8), tokens=st.integers(1, 5))
 def test_scores_and_values_are_those_of_the_checkpoint(seed: int, heads: int, half: int, tokens: int) -> None:
     generator = torch.Generator().manual_seed(seed)

@@ -17,7 +17,7 @@ HEADS = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)).filte
 )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     block=st.sampled_from([32, 512]),  # tokens: up to five blocks, or one
     tokens=st.integers(2, 150),

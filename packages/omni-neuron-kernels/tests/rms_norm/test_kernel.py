@@ -21,7 +21,7 @@ def error(tokens: int, width: int, dtype: torch.dtype, scale: float = 1.0, lnc: 
     return relative_l2(found, rms_norm_twin(x, weight, 1e-6))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     tokens=st.integers(1, 900),  # up to eight tiles: more than are under way at once
     width=st.integers(1, 70),

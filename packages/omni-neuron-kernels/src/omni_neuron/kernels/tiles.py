@@ -66,6 +66,14 @@ def itemsize(dtype: Any) -> int:
     return 4 if dtype == nl.float32 else 2
 
 
+def tiles_of(count: int, shape: tuple[int, ...], dtype: Any) -> list[Any]:
+    """So many tiles of one shape in SBUF."""
+    tiles = []
+    for _ in range(count):
+        tiles.append(nl.ndarray(shape, dtype))
+    return tiles
+
+
 def rotation(width: int, dtype: Any, count: int, sets: int = 1, beside: int = 0) -> list[Any]:
     """Tiles `[128, width]` for the steps of a loop to take in turn, so that four steps are under way at once.
 
@@ -73,7 +81,7 @@ def rotation(width: int, dtype: Any, count: int, sets: int = 1, beside: int = 0)
     `beside` bytes of a partition next to them.
     """
     room = (nl.tile_size.sbuf_fmax_bytes - beside - RESERVE) // (sets * width * itemsize(dtype))
-    return [nl.ndarray((PARTITIONS, width), dtype) for _ in range(max(1, min(4, count, room)))]
+    return tiles_of(max(1, min(4, count, room)), (PARTITIONS, width), dtype)
 
 
 def turn(tiles: list[Any], index: int, rows: int) -> Any:

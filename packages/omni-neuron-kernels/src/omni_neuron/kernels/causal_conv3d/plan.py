@@ -72,8 +72,9 @@ def weight_sets(
     The bytes are those of a partition.
     """
     spans = output_spans(outputs, side, most_stacked)
-    sizes = [weight_bytes(chunks, kt, side, span, itemsize) for span in spans]
-    total = sizes[0] + (sizes[1] if len(spans) > 1 else 0)
+    total = 0
+    for span in spans:
+        total += weight_bytes(chunks, kt, side, span, itemsize)
     if total <= RESIDENT_BYTES:
         return [spans], total, False
     tile = weight_bytes(chunks, kt, side, (0, PARTITIONS, 1), itemsize)
@@ -82,7 +83,9 @@ def weight_sets(
     for first, count, stack in spans:
         last = first + count
         sets += [[(start, min(columns, last - start), stack)] for start in range(first, last, columns)]
-    largest = max([weight_bytes(chunks, kt, side, s[0], itemsize) for s in sets])
+    largest = 0
+    for together in sets:
+        largest = max(largest, weight_bytes(chunks, kt, side, together[0], itemsize))
     ahead = len(sets) > 1 and largest <= WEIGHT_SET_BYTES
     return sets, 2 * largest if ahead else largest, ahead
 

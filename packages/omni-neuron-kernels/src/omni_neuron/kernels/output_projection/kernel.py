@@ -24,7 +24,7 @@ from omni_neuron.kernels.streamed_product.product import (
     buffers,
     project_columns,
 )
-from omni_neuron.kernels.tiles import itemsize, share
+from omni_neuron.kernels.tiles import itemsize, share, tiles_of
 
 
 @nki.jit
@@ -48,9 +48,7 @@ def output_projection_kernel(attention: Any, weight: Any, bias: Any, fp32_result
         size = groups[0][1]
         step = BANK_COLUMNS * banks_across(blocks(size), each)
         pieces = blocks(inner) * ceil_div(last - first, step)
-        stays = []
-        for _ in range(min(2, len(groups))):
-            stays.append(nl.ndarray((PARTITIONS, blocks(inner), size), attention.dtype))
+        stays = tiles_of(min(2, len(groups)), (PARTITIONS, blocks(inner), size), attention.dtype)
         ring = buffers(pieces if whole else ring_slots(step, each), step, weight.dtype)
         results = buffers(blocks(size), step, dtype)
         added = bias_tiles(bias, first, last)

@@ -46,7 +46,10 @@ class Rows(nl.NKIObject):
     def banks(self, setting: Any, block: int, first: int, count: int) -> list[Any]:
         """One for each tile of columns."""
         tokens = setting.blocks[block][1]
-        return [next_bank(setting)[0 : self.size(t), 0:tokens] for t in range(first, first + count)]
+        found = []
+        for t in range(first, first + count):
+            found.append(next_bank(setting)[0 : self.size(t), 0:tokens])
+        return found
 
     def multiply(self, setting: Any, block: int, step: int, tile: Any, row: int, banks: list[Any]) -> None:
         moving = setting.transposed[step][:, 0 : setting.blocks[block][1]]
@@ -93,13 +96,14 @@ def take_rows(
 
 
 def add_squares(total: Any, tile: Any, first: bool) -> None:
+    """total `[128, tokens]` += tile^2, of a tile that may have fewer rows; the first starts the sum."""
     if first:
         nisa.activation(total, nl.square, tile)
-        return
-    size = tile.shape[0]
-    squares = nl.ndarray(tile.shape, nl.float32)
-    nisa.activation(squares, nl.square, tile)
-    nisa.tensor_tensor(total[0:size], total[0:size], squares, nl.add, engine=nisa.engine.gpsimd)
+    else:
+        size = tile.shape[0]
+        squares = nl.ndarray(tile.shape, nl.float32)
+        nisa.activation(squares, nl.square, tile)
+        nisa.tensor_tensor(total[0:size], total[0:size], squares, nl.add, engine=nisa.engine.gpsimd)
 
 
 def rotate(out: Any, tile: Any, gain: Any, tables: Any, half: int) -> None:
@@ -169,5 +173,6 @@ def scale_rows(setting: Any, rows: Any) -> None:
 
 
 def store(section: Any, tile: int, start: int, tokens: int, done: Any) -> None:
+    """Finished rows `[<= 128, tokens]` of a tile of columns to their place in HBM, from token `start` on."""
     where = nl.ds(tile * PARTITIONS, section.size(tile))
     nisa.dma_copy(section.out[where, nl.ds(start, tokens)], done)

@@ -15,7 +15,7 @@ from omni_neuron.kernels.qkv.plan import (
     groups,
 )
 from omni_neuron.kernels.qkv.weights import Stream, make_stream
-from omni_neuron.kernels.tiles import cores, itemsize
+from omni_neuron.kernels.tiles import cores, itemsize, tiles_of
 
 
 @dataclass
@@ -46,6 +46,10 @@ class Setting(nl.NKIObject):
 
 
 def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, replica_groups: Any) -> Any:
+    """The `Setting` of this core for x `[T, hidden]`, with its tiles allocated and no load started.
+
+    `widths` are the columns of q, k and v; `eps` and `replica_groups` as in `qkv_kernel`.
+    """
     tokens, hidden = x.shape
     each = itemsize(x.dtype)
     core, of = cores()
@@ -53,7 +57,9 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
     most = block_tokens(hidden, widths, each)
     assert most > 0, "the projection does not fit: ask fits_qkv first"
     count = len(groups(max([size for _, size in halves]), most))
-    cut = [even(size, count) for _, size in halves]
+    cut = []
+    for _, size in halves:
+        cut.append(even(size, count))
     blocks = [(halves[core][0] + start, size) for start, size in cut[core]]
     together = []
     for b in range(count):
@@ -66,6 +72,9 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
     steps = hidden // PARTITIONS
     ones = nl.ndarray((PARTITIONS, PARTITIONS), nl.float32)
     nisa.memset(ones, 1.0)
+    banks = []
+    for _ in range(PROJECTION_BANKS):
+        banks.append(nl.ndarray((PARTITIONS, BANK_COLUMNS), nl.float32, buffer=nl.psum))
     return Setting(
         x,
         blocks,
@@ -75,13 +84,13 @@ def make_setting(x: Any, weight: Any, widths: tuple[int, int, int], eps: float, 
         replica_groups,
         1 if replica_groups is None else len(replica_groups[0]),
         make_stream(weight, x.dtype),
-        [nl.ndarray((PARTITIONS, longest), x.dtype) for _ in range(steps)],
-        [nl.ndarray((PARTITIONS, token_tiles, piece_steps * PARTITIONS), x.dtype) for _ in range(PIECES)],
+        tiles_of(steps, (PARTITIONS, longest), x.dtype),
+        tiles_of(PIECES, (PARTITIONS, token_tiles, piece_steps * PARTITIONS), x.dtype),
         piece_steps,
         0,
-        [nl.ndarray((PARTITIONS, BANK_COLUMNS), nl.float32, buffer=nl.psum) for _ in range(PROJECTION_BANKS)],
+        banks,
         0,
-        [nl.ndarray((PARTITIONS, longest), nl.float32) for _ in range(tiles + GROUP if tiles > 0 else 0)],
+        tiles_of(tiles + GROUP if tiles > 0 else 0, (PARTITIONS, longest), nl.float32),
         0,
         ones,
     )

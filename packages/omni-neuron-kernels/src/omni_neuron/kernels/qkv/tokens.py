@@ -33,10 +33,10 @@ class Tokens(nl.NKIObject):
 
     def banks(self, setting: Any, block: int, first: int, count: int) -> list[Any]:
         """One for each tile of tokens."""
-        return [
-            next_bank(setting)[0:rows, 0 : count * self.dim]
-            for _, rows in token_tiles(setting.blocks[block][1])
-        ]
+        found = []
+        for _, rows in token_tiles(setting.blocks[block][1]):
+            found.append(next_bank(setting)[0:rows, 0 : count * self.dim])
+        return found
 
     def multiply(self, setting: Any, block: int, step: int, tile: Any, row: int, banks: list[Any]) -> None:
         inputs = setting.transposed[step]

@@ -6,6 +6,7 @@ from typing import Any
 from omni_neuron.kernels.limits import PARTITIONS
 from omni_neuron.kernels.nki import nisa, nl
 from omni_neuron.kernels.qkv.plan import GROUP, WEIGHT_LOADS, WEIGHT_ROWS
+from omni_neuron.kernels.tiles import tiles_of
 
 
 @dataclass
@@ -46,9 +47,8 @@ class Stream(nl.NKIObject):
 
 
 def make_stream(weight: Any, dtype: Any) -> Any:
-    ring = []
-    for _ in range(WEIGHT_LOADS):
-        ring.append(nl.ndarray((PARTITIONS, WEIGHT_ROWS, GROUP * PARTITIONS), dtype))
+    """A `Stream` of weight `[hidden, columns]` without loads, and its tiles `[128, 4, 640]` of `dtype`."""
+    ring = tiles_of(WEIGHT_LOADS, (PARTITIONS, WEIGHT_ROWS, GROUP * PARTITIONS), dtype)
     return Stream(weight, [], 0, ring, 0, 0)
 
 

@@ -5,15 +5,12 @@ from typing import Any
 from omni_neuron.kernels.limits import BANK_COLUMNS, PARTITIONS, ceil_div
 from omni_neuron.kernels.nki import nisa, nl
 from omni_neuron.kernels.streamed_product.plan import SPARES, block_size, blocks
-from omni_neuron.kernels.tiles import broadcast_row
+from omni_neuron.kernels.tiles import broadcast_row, tiles_of
 
 
 def buffers(count: int, columns: int, dtype: Any) -> list[Any]:
     """Tiles `[128, columns]` to be used again and again."""
-    tiles = []
-    for _ in range(count):
-        tiles.append(nl.ndarray((PARTITIONS, columns), dtype))
-    return tiles
+    return tiles_of(count, (PARTITIONS, columns), dtype)
 
 
 def bias_tiles(bias: Any, first: int, last: int) -> Any:
