@@ -119,9 +119,9 @@ def test_the_gate_refuses() -> None:
     }
     assert [name for name, given in refused.items() if fits_causal_conv3d(*given)] == []
     wide = torch.zeros(1, 2049, 1, 1, 1, dtype=x.dtype)
-    assert not fits_causal_conv3d(wide, torch.zeros(1, 1, 1, 2049, 24, dtype=x.dtype), bias)
+    assert not fits_causal_conv3d(wide, torch.zeros(1, 1, 1, 2049, 24, dtype=x.dtype), bias, None)
     large = torch.zeros(1, 2048, 1, 2, 2)
-    assert not fits_causal_conv3d(large, torch.zeros(3, 3, 3, 2048, 128), torch.zeros(128))
+    assert not fits_causal_conv3d(large, torch.zeros(3, 3, 3, 2048, 128), torch.zeros(128), None)
 
 
 def test_other_shapes_are_refused() -> None:

@@ -24,7 +24,7 @@ def inputs(dtype: torch.dtype = BF16, tokens: int = 5) -> tuple[Tensor, Tensor, 
 def test_the_gate_takes_every_shape_of_wan(heads: int, dtype: torch.dtype) -> None:
     attention = torch.empty(heads, 128, 75600, dtype=dtype, device="meta")
     weight = torch.empty(heads * 128, 5120, dtype=dtype, device="meta")
-    assert fits_output_projection(attention, weight)
+    assert fits_output_projection(attention, weight, None)
     assert fits_output_projection(attention, weight, torch.empty(5120, dtype=dtype, device="meta"))
 
 
@@ -34,7 +34,7 @@ def test_the_most_channels_are_as_the_catalogue_says(dtype: torch.dtype, most: i
     for inner, fits in ((most, True), (most * 11 // 10, False)):
         attention = torch.empty(inner // 100, 100, 1, dtype=dtype, device="meta")
         weight = torch.empty(inner, 5120, dtype=dtype, device="meta")
-        assert fits_output_projection(attention, weight) is fits
+        assert fits_output_projection(attention, weight, None) is fits
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_gate_refuses_other_dtypes() -> None:
     attention, weight, bias = inputs()
     assert not fits_output_projection(attention, weight.float(), bias)
     assert not fits_output_projection(attention, weight, bias.float())
-    assert not fits_output_projection(attention.half(), weight.half())
+    assert not fits_output_projection(attention.half(), weight.half(), None)
 
 
 @pytest.mark.parametrize("with_bias", [True, False])

@@ -15,7 +15,7 @@ KERNEL_SIZES = ((3, 3, 3), (3, 1, 1), (1, 3, 3), (1, 1, 1))
 MAX_CHANNELS = 2048
 
 
-def fits_causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None = None) -> bool:
+def fits_causal_conv3d(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None) -> bool:
     """The kernel's gate: one dtype, a kernel size of the Wan VAE, and tiles that fit SBUF.
 
     The last refuses only what no Wan VAE has: 3x3x3 over more than 1,024 channels in fp32.

@@ -25,7 +25,7 @@ def extended(x: Tensor, frames: int, history: Tensor | None) -> Tensor:
     return functional.pad(x, (0, 0, 0, 0, frames, 0))
 
 
-def causal_conv3d_twin(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None = None) -> Tensor:
+def causal_conv3d_twin(x: Tensor, weight: Tensor, bias: Tensor, history: Tensor | None) -> Tensor:
     """As `causal_conv3d` (Wan, arXiv 2503.20314, section 4.1)."""
     kt, kh, kw = weight.shape[:3]
     filters = weight.float().permute(4, 3, 0, 1, 2)

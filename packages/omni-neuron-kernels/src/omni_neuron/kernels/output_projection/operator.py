@@ -15,7 +15,7 @@ SOURCE = "omni_neuron.kernels.output_projection.kernel:output_projection_kernel"
 MAX_HEAD_DIM = 128
 
 
-def fits_output_projection(attention: Tensor, weight: Tensor, bias: Tensor | None = None) -> bool:
+def fits_output_projection(attention: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """The kernel's gate: one dtype, bf16 or fp32, D up to 128, and 128 tokens fit SBUF twice.
 
     The last holds up to heads * D = 43,000 in bf16 and 20,000 in fp32 at H = 5,120.
