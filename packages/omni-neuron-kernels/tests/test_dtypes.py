@@ -25,7 +25,5 @@ def test_results_have_the_inputs_dtype_or_float32(
 
 
 def test_another_dtype_is_refused() -> None:
-    with pytest.raises(
-        InputError, match=r"float16 must be the inputs' torch.bfloat16 or torch.float32"
-    ):
+    with pytest.raises(InputError, match=r"float16 must be the inputs' torch.bfloat16 or torch.float32"):
         wants_fp32(torch.float16, torch.bfloat16)
