@@ -58,7 +58,8 @@ def causal_conv3d_kernel(x: Any, weight: Any, bias: Any, history: Any) -> Any:
 
 def fetch(x: Any, history: Any, chunks: Any, kt: int, side: int, stack: int, step: Any) -> Any:
     """The frames that a step needs and the one before it did not; None for one of zeros."""
-    b, t, (top, rows, left, columns) = step
+    b, t, place = step
+    top, rows, left, columns = place
     area = (top, ceil_div(rows, stack) * stack, left, columns)
     found = []
     for frame in range(t if t == 0 else t + kt - 1, t + kt):
@@ -84,7 +85,8 @@ def convolve(
     columns: Any,
 ) -> None:
     """One step for up to 128 output channels: matmuls, bias, and the result to HBM."""
-    b, t, (top, rows, left, wide) = step
+    b, t, area = step
+    top, rows, left, wide = area
     start, total, stack = span
     height, width = out.shape[3], out.shape[4]
     lines = ceil_div(rows, stack)
