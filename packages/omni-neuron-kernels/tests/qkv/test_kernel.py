@@ -1,5 +1,3 @@
-from unittest.mock import patch
-
 import pytest
 import torch
 from hypothesis import example, given, settings
@@ -46,7 +44,8 @@ def test_any_shape(
     lnc: int,
 ) -> None:
     made = arguments(tokens, hidden, heads, ranks, dim, dtype, norm, rotation, bias)
-    with patch.object(setting, "block_tokens", lambda *_: block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(setting, "block_tokens", lambda *_: block)
         found = interpret(QKV, made, lnc)
     assert worst_error(found, QKV.twin(made)) <= KERNEL_BAR[dtype]
 

@@ -1,5 +1,4 @@
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -145,9 +144,17 @@ def on_a_rank(rank: int, arguments_of: list[Any]) -> tuple[tuple[Tensor, ...], l
     """The results, and the sources that were launched in this process."""
     name = dist.group.WORLD.group_name  # type: ignore[union-attr]
     get_adapter().register_replica_groups(name, [range(len(arguments_of))])
-    with patch.object(ranks, "load", wraps=ranks.load) as load:
+    launched: list[str] = []
+    load = ranks.load
+
+    def recorded(source: str) -> Any:
+        launched.append(source)
+        return load(source)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranks, "load", recorded)
         found = tuple(call(arguments_of[rank], name))
-    return found, [source for (source,), _ in load.call_args_list]
+    return found, launched
 
 
 @pytest.mark.parametrize(("simulator", "lnc"), [("0", "1"), ("1", "1"), ("1", "2")])

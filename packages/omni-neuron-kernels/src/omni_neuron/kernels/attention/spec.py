@@ -9,7 +9,8 @@ from torch import Tensor
 from omni_neuron.kernels.attention.flash_operator import SOURCE as FLASH_SOURCE
 from omni_neuron.kernels.attention.ring_operator import SOURCE as RING_SOURCE
 from omni_neuron.kernels.attention.twin import attention_twin, ring_attention_twin
-from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results, each_rank
+from omni_neuron.kernels.dtypes import dtype_name
+from omni_neuron.kernels.spec import Arguments, Case, KernelSpec, Results, counted, each_rank
 
 LARGEST_LOGIT = 4.0
 BF16, FP32 = torch.bfloat16, torch.float32
@@ -61,10 +62,10 @@ def flash_case(
 ) -> Case:
     """One rank; `lengths` are those of the batch entries."""
     (tensors,), scale = drawn(1, heads, queries, keys, dim, dtype)
-    title = f"{heads} heads, {queries} queries, {keys} keys, d={dim}, {str(dtype)[6:]}"
-    counted = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
+    title = f"{counted(heads, 'head')}, {queries} queries, {keys} keys, d={dim}, {dtype_name(dtype)}"
+    table = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
     title += "" if lengths is None else f", {lengths} count"
-    return Case(title, ((*tensors, counted, scale),), 4 * heads * queries * keys * dim)
+    return Case(title, ((*tensors, table, scale),), 4 * heads * queries * keys * dim)
 
 
 def ring_case(
@@ -78,10 +79,10 @@ def ring_case(
     """A ring in which keys travel in `order`; `lengths` are those of the ranks' shards."""
     ranks = len(order)
     tensors, scale = drawn(ranks, heads, shard, shard, dim, dtype)
-    title = f"ring {order}, {heads} heads, {shard} keys each, d={dim}, {str(dtype)[6:]}"
-    counted = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
+    title = f"ring {order}, {counted(heads, 'head')}, {shard} keys each, d={dim}, {dtype_name(dtype)}"
+    table = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
     title += "" if lengths is None else f", {lengths} count"
-    arguments = tuple((*one, counted, scale, (order,)) for one in tensors)
+    arguments = tuple((*one, table, scale, (order,)) for one in tensors)
     return Case(title, arguments, 4 * heads * (ranks * shard) ** 2 * dim)
 
 
