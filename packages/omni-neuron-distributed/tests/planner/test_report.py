@@ -40,7 +40,7 @@ def test_what_is_not_known_about_the_machine_is_said(plan):
 
 def test_both_assumptions_are_named(plan):
     text = report(plan, 1)
-    assert "75% attention and 85% linear" in text
+    assert "90% attention and 89% linear" in text
     assert "published s" in text
     assert "left out" in text
 
