@@ -26,6 +26,8 @@ def main() -> None:
     parser.add_argument("--kernel", nargs="+", choices=KERNELS, default=list(KERNELS), metavar="NAME")
     parser.add_argument("--page", type=Path, help="write the table into this page, too")
     args = parser.parse_args()
+    if args.page is not None and list(args.kernel) != list(KERNELS):
+        parser.error("--page writes the costs of every kernel: leave --kernel out.")
     rows = [("kernel", *ROOFLINE_HEADER)]
     for name in args.kernel:
         spec = KERNELS[name]

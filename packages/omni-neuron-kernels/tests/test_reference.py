@@ -14,12 +14,14 @@ def between(page: str, marks: tuple[str, str]) -> str:
 
 def test_the_table_of_the_page_is_current() -> None:
     current = between(PAGE.read_text(encoding="utf-8"), KERNEL_MARKS).strip()
-    assert current == kernel_table(), f"run python -m omni_neuron.kernels.reference {PAGE.name}"
+    assert current == kernel_table(), "run python -m omni_neuron.kernels.reference docs/kernels.md"
 
 
 def test_the_page_has_costs_of_every_kernel() -> None:
     rows = between(PAGE.read_text(encoding="utf-8"), COST_MARKS).strip().splitlines()[2:-1]
-    assert {row.split()[0] for row in rows} == set(KERNELS), f"run benchmarks/kernels.py --page {PAGE.name}"
+    assert {row.split()[0] for row in rows} == set(KERNELS), (
+        "run python packages/omni-neuron-kernels/benchmarks/kernels.py --page docs/kernels.md"
+    )
 
 
 def test_only_what_stands_between_the_marks_is_replaced(tmp_path: Path) -> None:

@@ -87,3 +87,15 @@ def test_a_forbidden_cpu_is_respected(dev: Path, site: Any, monkeypatch: pytest.
     monkeypatch.setenv(CPU_MODE, "0")
     with pytest.raises(SetupError, match=f"{CPU_MODE}=0 forbids the CPU"):
         enter_command_mode(dev, site.path)
+
+
+@pytest.mark.parametrize(
+    "name", ["NKI_SIMULATOR", "VLLM_NEURON_DISABLE_NKI_KERNELS", "NEURON_LOGICAL_NC_CONFIG"]
+)
+def test_a_command_checks_what_workers_read_later(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.setenv(name, "yes")
+    with pytest.raises(InputError, match=f"{name}='yes' is not valid"):
+        enter_command_mode(tmp_path)

@@ -98,9 +98,12 @@ def enter_command_mode(device_folder: Path = DEVICE_FOLDER, path: SearchPath = N
 
     Sets `VLLM_NEURON_CPU_MODE=1` for this process and its children where `command_mode` chose the CPU by
     itself, and returns the one line that tells the user so; None when there was nothing to decide. On
-    hardware it picks the native compile route where the user named none.
+    hardware it picks the native compile route where the user named none. InputError where a variable that
+    decides about kernels has a bad value.
     """
     mode = command_mode(device_folder, path)
+    for variable in (envs.nki_simulator, envs.disable_nki_kernels, envs.logical_nc_config):
+        variable()  # a bad value is said now, and not by a worker in the middle of an engine's start
     if mode.is_hardware and not envs.backend():
         envs.backend.set("neuron_native")
     if not mode.is_cpu or envs.cpu_mode():

@@ -73,7 +73,8 @@ def write_registers(which: str, lanes: slice, destination: NkiTensor | None, neg
     if not registers.valid:
         raise KernelError(
             "reduction-register",
-            f"reduce_res takes {which} registers that nothing has set: pass a reduce_cmd.",
+            f"reduce_res takes {which} registers that nothing has set: pass a reduce_cmd, "
+            f"nisa.reduce_cmd.reset_reduce to start from nothing.",
         )
     found = registers.values[lanes, None]
     codes = registers.undefined[lanes, None]
