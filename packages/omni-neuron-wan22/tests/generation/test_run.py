@@ -12,6 +12,7 @@ import torch
 from report_line import KEYS, STAGES
 from safetensors.torch import load_file
 
+from omni_neuron.platform.stage_config import StageConfig
 from omni_neuron.wan22.checkpoint.tiny import TinyGeometry, build_checkpoint
 from omni_neuron.wan22.generation import run
 from omni_neuron.wan22.generation.engine import EngineError, Generated
@@ -133,3 +134,28 @@ def test_an_old_video_stays_when_the_new_one_cannot_be_written(generate, tmp_pat
         generate(PromptEngine(frames=np.zeros((0, 64, 64, 3), np.uint8)), json=True)
     assert (tmp_path / "out.mp4").read_bytes() == b"old"
     assert "{" not in generate.stdout
+
+
+@pytest.mark.parametrize(
+    ("values", "backend", "effect"),
+    [
+        ({}, None, False),
+        ({}, "TORCH_SDPA", False),
+        ({"diffusion_attention_config.per_role": {"cross": "TORCH_SDPA"}}, None, False),
+        ({}, "FLASH_ATTN", True),
+        ({"diffusion_attention_config.default": "FLASH_ATTN"}, None, True),
+        ({"diffusion_attention_config.per_role": {"cross": "FLASH_ATTN"}}, None, True),
+        ({"ring_degree": 2, "model_config.ring_attention": True}, None, True),
+    ],
+)
+def test_the_switch_of_the_interpreter_is_never_ignored_in_silence(values, backend, effect, monkeypatch):
+    stage = StageConfig(values, "a stage file")
+    monkeypatch.setenv("VLLM_NEURON_CPU_MODE", "1")
+    monkeypatch.delenv("DIFFUSION_ATTENTION_BACKEND", raising=False)
+    if backend is not None:
+        monkeypatch.setenv("DIFFUSION_ATTENTION_BACKEND", backend)
+    monkeypatch.delenv("NKI_SIMULATOR", raising=False)
+    assert run.interpreter_note(stage) is None
+    monkeypatch.setenv("NKI_SIMULATOR", "1")
+    assert ("run in the interpreter" in run.interpreter_note(stage)) is effect
+    assert ("has no effect" in run.interpreter_note(stage)) is not effect

@@ -7,6 +7,8 @@ import os
 import time
 from typing import Any
 
+from omni_neuron.platform.stage_config import StageConfig
+from omni_neuron.runtime.envs import nki_simulator
 from omni_neuron.runtime.mode import detect_mode, enter_command_mode
 from omni_neuron.wan22 import envs
 from omni_neuron.wan22.generation.engine import Generated, running_engine
@@ -60,6 +62,9 @@ def _announce(plan: GenerationPlan) -> None:
     crowd = crowd_warning(plan.stage.world_size, len(os.sched_getaffinity(0)))
     if crowd is not None and detect_mode().is_cpu:
         say(crowd)
+    kernels = interpreter_note(plan.stage)
+    if kernels is not None:
+        say(kernels)
     degrees = " x ".join(f"{name}{degree}" for name, degree in plan.layout.items())
     if plan.stage.ulysses_degree > 1:
         degrees += f" (ulysses{plan.stage.ulysses_degree})"
@@ -79,6 +84,21 @@ def crowd_warning(workers: int, cores: int) -> str | None:
     return (
         f"warning: the layout takes {workers} workers, and this machine has {cores} CPU cores: they take "
         "turns and each needs its memory, so choose smaller degrees if it is too slow."
+    )
+
+
+def interpreter_note(stage: StageConfig) -> str | None:
+    """What to say where NKI_SIMULATOR=1 asks for the interpreter of kernels in CPU mode."""
+    if not (nki_simulator() and detect_mode().is_cpu):
+        return None
+    ring = bool(stage.get("model_config.ring_attention"))
+    default = stage.get("diffusion_attention_config.default") or envs.attention_backend()
+    roles = (stage.get("diffusion_attention_config.per_role") or {}).values()
+    if ring or any("FLASH_ATTN" in str(backend).upper() for backend in (default, *roles)):
+        return f"{nki_simulator.name}=1: attention kernels run in the interpreter."
+    return (
+        f"warning: {nki_simulator.name}=1 has no effect, as no kernel is asked for: select FLASH_ATTN for a "
+        f"role, for example with {envs.attention_backend.name}=FLASH_ATTN, or ring_attention in a stage file."
     )
 
 
