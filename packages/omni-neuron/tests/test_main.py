@@ -67,6 +67,13 @@ def test_debug_before_or_after_the_verb(
     assert capsys.readouterr().err.startswith("Traceback")
 
 
+def test_debug_behind_the_action_of_a_verb(add_verb: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    actions = "def add_arguments(p):\n    p.add_subparsers(dest='action').add_parser('all')\n"
+    add_verb("zoom", f"{actions}def run(args):\n    print(args.debug, args.action)\n    return 0")
+    assert main(["zoom", "all", "--debug"]) == 0
+    assert capsys.readouterr().out == "True all\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "debug"), [(["zoom"], False), (["--debug", "zoom"], True), (["zoom", "--debug"], True)]
 )

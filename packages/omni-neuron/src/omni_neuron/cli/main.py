@@ -65,10 +65,19 @@ def _run(verb: str, arguments: Sequence[str]) -> int:
     )
     _add_debug(verb_parser, default=argparse.SUPPRESS)  # must not overwrite what stood before the verb
     module.add_arguments(verb_parser)
-    parsed, leftovers = parser.parse_known_args(arguments)
+    debug, rest = _without_debug(arguments)  # which may also stand behind the action of a verb
+    parsed, leftovers = parser.parse_known_args(rest)
     if leftovers:
         raise refusal(leftovers, verb_parser)
+    parsed.debug = debug
     return module.run(parsed)
+
+
+def _without_debug(arguments: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether `--debug` stands among the options, and the arguments without it."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
+    return len(options) < end, [*options, *arguments[end:]]
 
 
 def _list_verbs(arguments: Sequence[str]) -> int:
