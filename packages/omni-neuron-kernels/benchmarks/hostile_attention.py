@@ -17,7 +17,8 @@ import torch
 
 from omni_neuron.kernels.attention.hostile import FAMILIES, lost_by_constant_bound, score_bounds
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION, attention_oracle
-from omni_neuron.kernels.proof import interpret, relative_l2
+from omni_neuron.kernels.interpreter import interpret
+from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.report import aligned
 
 ROWS, DIM = 512, 128

@@ -8,9 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from omni_neuron.kernels import proof
 from omni_neuron.kernels.catalogue import KERNELS
-from omni_neuron.kernels.proof import per_rank, prove, relative_l2, worst_error
+from omni_neuron.kernels.proof import prove, relative_l2, worst_error
 from omni_neuron.kernels.spec import Arguments, Results
 
 SPEC = KERNELS["rms_norm"]
@@ -76,26 +75,3 @@ def test_other_shapes_are_no_error_of_a_size() -> None:
         relative_l2(torch.zeros(2), torch.zeros(2, 1))
     with pytest.raises(ValueError, match="argument 2 is shorter"):
         worst_error([(torch.ones(1),) * 2], [(torch.ones(1),)])
-
-
-def test_one_rank_has_its_arguments_and_several_have_them_by_position() -> None:
-    assert per_rank([(1, 2)]) == (1, 2)
-    first, second = per_rank([(1, 2), (3, 4)])
-    assert (list(first.values), list(second.values)) == ([1, 3], [2, 4])
-
-
-def test_the_kernel_runs_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    run = proof.simulator().simulate
-
-    def simulate(*arguments: object, **options: object) -> object:
-        asked.append(options)
-        return run(*arguments, **options)
-
-    class Simulator:
-        profile = None
-
-    Simulator.simulate = staticmethod(simulate)  # type: ignore[attr-defined]
-    monkeypatch.setattr(proof, "simulator", Simulator)
-    prove(SPEC, CASE, 2, "trn3")
-    assert asked == [{"lnc": 2, "ranks": 1, "target": "trn3"}]

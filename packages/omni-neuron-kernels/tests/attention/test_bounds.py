@@ -12,8 +12,8 @@ from omni_neuron.kernels.attention.bounds import choose_paths
 from omni_neuron.kernels.attention.mask import MASKED, valid_keys
 from omni_neuron.kernels.attention.statistics import key_statistics, query_norms
 from omni_neuron.kernels.attention.window import KEY_BLOCK, QUERY_BLOCK, above, below, width
+from omni_neuron.kernels.interpreter import simulator
 from omni_neuron.kernels.nki import nisa, nki, nl
-from omni_neuron.kernels.proof import simulator
 
 SCALE = 128**-0.5
 TOO_WIDE = 1.02

@@ -10,7 +10,8 @@ from omni_neuron.kernels.attention import state
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION, attention_oracle
 from omni_neuron.kernels.attention.twin import attention_twin
 from omni_neuron.kernels.attention.window import VALUE_NATS, width
-from omni_neuron.kernels.proof import interpret, relative_l2
+from omni_neuron.kernels.interpreter import interpret
+from omni_neuron.kernels.proof import relative_l2
 
 BF16, FP32 = torch.bfloat16, torch.float32
 BAR = FLASH_ATTENTION.twin_bar(BF16)

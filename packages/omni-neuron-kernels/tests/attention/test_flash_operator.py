@@ -7,7 +7,8 @@ from omni_neuron.kernels.attention import flash_attention
 from omni_neuron.kernels.attention.flash_operator import SOURCE, _flash_attention, fits_flash_attention
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, attention_oracle, flash_case
 from omni_neuron.kernels.attention.twin import attention_twin
-from omni_neuron.kernels.proof import interpret, relative_l2
+from omni_neuron.kernels.interpreter import interpret
+from omni_neuron.kernels.proof import relative_l2
 from omni_neuron.kernels.spec import KERNEL_BAR
 from omni_neuron.runtime.errors import InputError
 from omni_neuron.runtime.testing import run_on_device

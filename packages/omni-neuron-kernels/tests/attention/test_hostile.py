@@ -13,7 +13,7 @@ from torch import Tensor
 
 from omni_neuron.kernels.attention import hostile
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION, attention_oracle
-from omni_neuron.kernels.proof import interpret
+from omni_neuron.kernels.interpreter import interpret
 
 DIM = 128
 SCALE = DIM**-0.5
@@ -91,14 +91,17 @@ HEADS = st.lists(
 )
 
 
-@settings(max_examples=12)
-@given(
+RINGS_OF_HEADS = given(
     order=RINGS,
     heads=HEADS,
     lnc=st.sampled_from([1, 2]),
     seed=st.integers(0, 2**16),
     hidden=st.sampled_from([0, 5]),
 )
+
+
+@settings(max_examples=12)
+@RINGS_OF_HEADS
 def test_any_ring_of_any_heads(
     order: tuple[int, ...], heads: list[tuple[str, float]], lnc: int, seed: int, hidden: int
 ) -> None:
@@ -107,13 +110,7 @@ def test_any_ring_of_any_heads(
 
 @pytest.mark.slow
 @settings(max_examples=120)
-@given(
-    order=RINGS,
-    heads=HEADS,
-    lnc=st.sampled_from([1, 2]),
-    seed=st.integers(0, 2**16),
-    hidden=st.sampled_from([0, 5]),
-)
+@RINGS_OF_HEADS
 def test_many_rings_of_many_heads(
     order: tuple[int, ...], heads: list[tuple[str, float]], lnc: int, seed: int, hidden: int
 ) -> None:

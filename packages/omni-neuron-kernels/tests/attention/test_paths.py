@@ -10,7 +10,7 @@ from torch import Tensor
 from omni_neuron.kernels.attention import hostile
 from omni_neuron.kernels.attention.spec import FLASH_ATTENTION, RING_ATTENTION, flash_case
 from omni_neuron.kernels.attention.window import width
-from omni_neuron.kernels.proof import profiled
+from omni_neuron.kernels.interpreter import profiled
 from omni_neuron.kernels.spec import Case, KernelSpec
 
 KEYS = 300

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from omni_neuron.kernels.causal_conv3d import plan as plans
 from omni_neuron.kernels.causal_conv3d.spec import CAUSAL_CONV3D, CUBE, PLANE, POINT, TIME, case
-from omni_neuron.kernels.proof import interpret, profiled, prove, worst_error
+from omni_neuron.kernels.interpreter import interpret, profiled
+from omni_neuron.kernels.proof import prove, worst_error
 from omni_neuron.kernels.spec import KERNEL_BAR, Case
 
 BF16, FP32 = torch.bfloat16, torch.float32

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from omni_neuron.kernels import catalogue, proof
+from omni_neuron.kernels import catalogue, interpreter, proof
 from omni_neuron.kernels.commands import kernels
 from omni_neuron.runtime.adapter import cpu
 from omni_neuron.runtime.errors import InputError, SetupError
@@ -136,7 +136,7 @@ def test_without_an_interpreter_the_remedy_is_all_that_is_said(
 
 def test_on_a_device_the_interpreter_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler's NKI can simulate one rank and knows no costs."""
-    monkeypatch.setattr(proof, "get_adapter", lambda: SimpleNamespace(nki=SimpleNamespace))
+    monkeypatch.setattr(interpreter, "get_adapter", lambda: SimpleNamespace(nki=SimpleNamespace))
     with pytest.raises(SetupError, match="set VLLM_NEURON_CPU_MODE=1"):
         run("test", "rms_norm")
 

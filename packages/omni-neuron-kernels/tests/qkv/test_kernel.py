@@ -3,8 +3,9 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from omni_neuron.kernels.interpreter import interpret, profiled
 from omni_neuron.kernels.limits import PARTITIONS
-from omni_neuron.kernels.proof import interpret, profiled, worst_error
+from omni_neuron.kernels.proof import worst_error
 from omni_neuron.kernels.qkv import setting
 from omni_neuron.kernels.qkv.plan import block_tokens, resident_bytes
 from omni_neuron.kernels.qkv.spec import QKV, arguments

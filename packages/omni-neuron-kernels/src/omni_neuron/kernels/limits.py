@@ -8,7 +8,6 @@ BANK_BYTES = 2048  # of one partition of a bank
 BANK_COLUMNS = 512  # fp32 sums of a bank, and moving columns of one matmul
 SBUF_BYTES = 208 * 1024  # of one partition, what a kernel may use on trn2
 DTYPES = (torch.bfloat16, torch.float32)  # of what kernels load and store
-MASKED = -1e30  # what is added to a score that no query sees: exp of it is 0, and it stays finite
 
 
 def ceil_div(length: int, size: int) -> int:

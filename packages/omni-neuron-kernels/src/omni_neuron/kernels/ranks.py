@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import _resolve_process_group
 
+from omni_neuron.kernels.interpreter import per_rank, simulator
 from omni_neuron.kernels.operator import launch, load
-from omni_neuron.kernels.proof import per_rank
 from omni_neuron.runtime import envs
 from omni_neuron.runtime.adapter import ReplicaGroups, get_adapter
 from omni_neuron.runtime.errors import InputError
@@ -72,7 +72,7 @@ def _interpret(source: str, group_name: str, groups: ReplicaGroups, arguments: t
     """All ranks of the group in this process; the interpreter numbers them by their place in the list."""
     gathered, place = _everybody(group_name, groups, arguments)
     together = (tuple(range(len(gathered))),)
-    run = get_adapter().nki().simulator.simulate
+    run = simulator().simulate
     shared = per_rank([(*values, together) for values in gathered])
     found = run(load(source), *shared, lnc=envs.logical_nc_config(), ranks=len(gathered))
     return found[place]

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from omni_neuron.kernels.proof import profiled
+from omni_neuron.kernels.interpreter import profiled
 from omni_neuron.kernels.spec import Case, KernelSpec
 
 

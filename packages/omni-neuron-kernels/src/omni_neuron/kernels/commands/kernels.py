@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         1 where a proof fails, else 0. Bad input and a missing interpreter are exceptions.
     """
     from omni_neuron.kernels.catalogue import KERNELS
-    from omni_neuron.kernels.proof import simulator
+    from omni_neuron.kernels.interpreter import simulator
     from omni_neuron.kernels.report import catalogue_table
 
     if args.action == "ls":
